@@ -1,0 +1,35 @@
+# kilin_library(NAME DEPS folders... LINK targets...)
+#
+# One library a folder of src/: every .cpp there but the tests goes into kilin_NAME, and every *_test.cpp into the test program
+# NAME_test. DEPS names the folders that this one may use; tests/layering checks the #include lines against the same ladder.
+function(kilin_library NAME)
+  cmake_parse_arguments(ARG "" "" "DEPS;LINK;PRIVATE_LINK" ${ARGN})
+  file(GLOB_RECURSE SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  set(TESTS ${SOURCES})
+  list(FILTER SOURCES EXCLUDE REGEX "_test\\.cpp$")
+  list(FILTER TESTS INCLUDE REGEX "_test\\.cpp$")
+
+  add_library(kilin_${NAME} STATIC ${SOURCES})
+  set_target_properties(kilin_${NAME} PROPERTIES EXPORT_NAME ${NAME})
+  target_include_directories(kilin_${NAME} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/kilin>)
+  target_compile_features(kilin_${NAME} PUBLIC cxx_std_20)
+  target_link_libraries(kilin_${NAME} PRIVATE $<BUILD_INTERFACE:kilin_flags>)
+  foreach(DEP ${ARG_DEPS})
+    target_link_libraries(kilin_${NAME} PUBLIC kilin_${DEP})
+  endforeach()
+  target_link_libraries(kilin_${NAME} PUBLIC ${ARG_LINK} PRIVATE ${ARG_PRIVATE_LINK})
+
+  if(KILIN_BUILD_TESTS AND TESTS)
+    kilin_test(${NAME}_test SOURCES ${TESTS} LINK kilin_${NAME})
+  endif()
+endfunction()
+
+# kilin_test(NAME SOURCES files... LINK targets...): a GoogleTest program whose cases ctest runs one by one.
+function(kilin_test NAME)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${NAME} ${ARG_SOURCES})
+  target_link_libraries(${NAME} PRIVATE ${ARG_LINK} kilin_test_support kilin_flags GTest::gtest GTest::gtest_main)
+  target_precompile_headers(${NAME} PRIVATE <gtest/gtest.h>)
+  gtest_discover_tests(${NAME} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60)
+endfunction()

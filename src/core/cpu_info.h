@@ -1,0 +1,35 @@
+// What this machine can do, as far as it matters here: instruction sets, threads that we may use, memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace kilin {
+
+struct CpuInfo {
+  std::string name;  // "AMD EPYC 9B45", or "unknown"
+  bool fma = false, f16c = false, avx2 = false;
+  bool avx_vnni = false;  // vpdpbusd on 256 bits without AVX-512
+  bool avx512 = false;    // F, BW, CD, DQ and VL together
+  bool avx512_vnni = false;
+  bool avx512_bf16 = false;
+  size_t logical_cpus = 1;  // in the machine
+
+  static CpuInfo detect();
+};
+
+/// Threads that may really run at once: the least of the affinity mask and the cgroup's CPU quota (rounded up); at least 1.
+size_t usable_threads();
+
+/// Bytes: of the machine or the cgroup's limit, whichever is less; and what of it is free to take now.
+struct MemoryInfo {
+  uint64_t total = 0;
+  uint64_t available = 0;
+  static MemoryInfo detect();
+};
+
+/// Peak resident set of this process so far, bytes.
+uint64_t peak_resident_bytes();
+
+}  // namespace kilin

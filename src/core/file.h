@@ -1,0 +1,57 @@
+// Files: read whole, mapped, or written so that a reader sees the old one or the new one and never a part.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace kilin {
+
+/// The bytes of a file. @throws NotFound, Io
+std::string read_file(const std::filesystem::path& file);
+
+/// A file's bytes, mapped to read. They stay valid while it lives; a file that another program shortens meanwhile is that
+/// program's fault (SIGBUS), as with every mapped file.
+class MappedFile {
+ public:
+  /// @throws NotFound, Io
+  explicit MappedFile(const std::filesystem::path& file);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+/// Writes to a temporary file beside the target, which commit() renames into place; without commit() the target stays as it
+/// was.
+class AtomicFile {
+ public:
+  /// @throws Io
+  explicit AtomicFile(const std::filesystem::path& target);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  /// Appends. @throws Io (a full disk among others)
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
+
+  /// Flushes to disk and renames. @throws Io
+  void commit();
+
+ private:
+  std::filesystem::path target_;
+  std::filesystem::path temporary_;
+  int descriptor_ = -1;
+};
+
+}  // namespace kilin

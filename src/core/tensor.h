@@ -1,0 +1,94 @@
+// Owners and views of plain arrays of one dtype, row-major unless strides say otherwise.
+#pragma once
+
+#include <array>
+#include <cassert>
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+
+#include "core/dtype.h"
+#include "core/mat_view.h"
+#include "core/shape.h"
+
+namespace kilin {
+
+template <typename T>
+constexpr DType dtype_of() {
+  using U = std::remove_const_t<T>;
+  if constexpr (std::is_same_v<U, float>)
+    return DType::f32;
+  else if constexpr (std::is_same_v<U, f16>)
+    return DType::f16;
+  else if constexpr (std::is_same_v<U, bf16>)
+    return DType::bf16;
+  else if constexpr (std::is_same_v<U, int32_t>)
+    return DType::i32;
+  else
+    return DType::u8;
+}
+
+/// Elements that somebody else owns and may write. Strides count elements.
+class TensorView {
+ public:
+  TensorView() = default;
+  TensorView(void* data, DType dtype, const Shape& shape) : data_(data), dtype_(dtype), shape_(shape) {
+    size_t stride = 1;
+    for (size_t axis = shape.rank(); axis-- > 0; stride *= shape[axis]) strides_[axis] = stride;
+  }
+  TensorView(void* data, DType dtype, const Shape& shape, const std::array<size_t, Shape::kMaxRank>& strides)
+      : data_(data), dtype_(dtype), shape_(shape), strides_(strides) {}
+
+  /// A matrix as a tensor of rank 2.
+  static TensorView of(MatView<float> m) { return {m.data(), DType::f32, {m.rows(), m.cols()}, {m.stride(), 1, 0, 0}}; }
+
+  void* data() const { return data_; }
+  DType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+  size_t stride(size_t axis) const { return strides_[axis]; }
+  bool is_contiguous() const;
+
+  /// The elements as T. @pre dtype() is T's.
+  template <typename T>
+  T* as() const {
+    assert(dtype_of<T>() == dtype_);
+    return static_cast<T*>(data_);
+  }
+
+ private:
+  void* data_ = nullptr;
+  DType dtype_ = DType::f32;
+  Shape shape_;
+  std::array<size_t, Shape::kMaxRank> strides_{};
+};
+
+/// Owns its elements, zeroed, 64-byte aligned, contiguous. Move-only.
+class Tensor {
+ public:
+  Tensor() = default;
+  Tensor(DType dtype, const Shape& shape);
+
+  const Shape& shape() const { return shape_; }
+  DType dtype() const { return dtype_; }
+  size_t elements() const { return shape_.elements(); }
+  size_t bytes() const { return elements() * size_of(dtype_); }
+  bool empty() const { return data_ == nullptr; }
+
+  template <typename T>
+  T* as() const {
+    assert(dtype_of<T>() == dtype_);
+    return reinterpret_cast<T*>(data_.get());
+  }
+  std::byte* data() const { return data_.get(); }
+  TensorView view() const { return {data_.get(), dtype_, shape_}; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const { std::free(p); }
+  };
+  std::unique_ptr<std::byte[], Free> data_;
+  Shape shape_;
+  DType dtype_ = DType::f32;
+};
+
+}  // namespace kilin

@@ -1,0 +1,65 @@
+// A fixed set of threads that share loops. Owned by whoever runs the model and passed by reference: there is no global pool.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+namespace kilin {
+
+/// Part of a loop: the indices [begin, end) and which of the pool's threads, 0 .. size() - 1, runs them (for per-thread
+/// scratch).
+struct Slice {
+  size_t begin;
+  size_t end;
+  size_t worker;
+};
+
+/// Loops are given by one thread at a time, and a loop's body gives none. Waiting threads spin for some microseconds, then
+/// sleep.
+class ThreadPool {
+ public:
+  /// @param threads how many work on a loop, the caller among them; at least 1
+  explicit ThreadPool(size_t threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  size_t size() const { return workers_.size() + 1; }
+
+  /// Calls body(Slice) for slices of at most `grain` indices that cover [0, n) once; returns when all are done. Which thread
+  /// takes which slice is chance, so a body must not let its results depend on that. Does not allocate. Rethrows the first
+  /// exception of a body, after the loop has ended.
+  template <typename Body>
+  void parallel_for(size_t n, size_t grain, Body&& body) {
+    using Plain = std::remove_reference_t<Body>;
+    run({[](void* context, const Slice& slice) { (*static_cast<Plain*>(context))(slice); },
+         const_cast<void*>(static_cast<const void*>(&body)), n, grain == 0 ? 1 : grain});
+  }
+
+ private:
+  struct Loop {
+    void (*call)(void* context, const Slice& slice) = nullptr;
+    void* context = nullptr;
+    size_t n = 0;
+    size_t grain = 1;
+  };
+  void run(const Loop& loop);
+  void take_slices(size_t worker);
+  void work(size_t worker);
+
+  std::vector<std::thread> workers_;
+  Loop loop_;
+  std::exception_ptr error_;  // the first one; written by whoever set has_error_
+  alignas(64) std::atomic<size_t> next_{0};
+  alignas(64) std::atomic<uint32_t> epoch_{0};    // counts loops; a change is the signal to start
+  alignas(64) std::atomic<uint32_t> running_{0};  // workers that have not finished the loop
+  std::atomic<bool> has_error_{false};
+  std::atomic<bool> stopping_{false};
+};
+
+}  // namespace kilin

@@ -1,0 +1,132 @@
+// The doors of all kernels: plain function pointers, one table an instruction set, picked once at start. Nothing above this table
+// knows which form runs.
+//
+// A kernel works on one thread, on the rows, heads or tiles that it is given; callers share the work among threads. It does not
+// allocate, does not throw, and gives every output the same bytes whatever else is computed in the same call:
+//   - one output's reduction is one chain whose order depends on the shape alone, never on how many rows come along;
+//   - vector tails are masked into the same chain;
+//   - exp, log and sigmoid are Kilin's own (generic/math.inl), never libm's.
+// All matrices are fp32 and row-major unless said otherwise. "In place" means that in and out may be the same matrix.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/cpu_info.h"
+#include "core/mat_view.h"
+#include "kernels/kda.h"
+#include "kernels/mla.h"
+#include "kernels/packed_matrix.h"
+
+namespace kilin {
+
+/// Instruction sets that have a table of their own, weakest first.
+enum class Isa : uint8_t { Scalar, Avx2, Avx512 };
+
+std::string_view to_string(Isa isa);  ///< "scalar", "avx2", "avx512": the names that KILIN_ISA takes
+
+/// Where a router sends one row; see `route`.
+struct RouteParams {
+  size_t top_k;
+  size_t groups;       ///< num_expert_group; 1 = no grouping
+  size_t top_groups;   ///< topk_group
+  bool renormalize;    ///< moe_renormalize
+  float scale;         ///< routed_scaling_factor
+};
+
+struct KernelTable {
+  Isa isa = Isa::Scalar;
+
+  /// y[m, n] = sum_k x[m, k] w[n, k] for all rows m of x and n in [begin, end). One fused chain over k for each output.
+  /// x [M, K]; w [N, K]; y [M, N] (its stride may be larger: a slice of a wider matrix). x and y do not overlap.
+  void (*matmul)(const PackedMatrix& w, MatView<const float> x, size_t begin, size_t end, MatView<float> y);
+
+  /// y[m, k] = sum_n x[m, n] w[n, k], n ascending: the product with w itself where matmul takes its transpose (absorbed MLA).
+  /// x [M, N]; w [N, K]; y [M, K].
+  void (*matmul_transposed)(const PackedMatrix& w, MatView<const float> x, MatView<float> y);
+
+  /// out[i] = row ids[i] of the table as fp32. @pre every id < table.rows()
+  void (*gather_rows)(const PackedMatrix& table, std::span<const int32_t> ids, MatView<float> out);
+
+  /// Rounds every element to the nearest bfloat16, ties to even, kept as fp32. In place.
+  void (*round_to_bf16)(MatView<const float> x, MatView<float> out);
+
+  /// out += x.
+  void (*add)(MatView<const float> x, MatView<float> out);
+
+  /// out += scale * x over n values: how experts are summed.
+  void (*add_scaled)(const float* x, float scale, size_t n, float* out);
+
+  /// out = x * rsqrt(mean(x^2) + eps) * weight, by row. weight [cols] fp32. In place.
+  void (*rms_norm)(MatView<const float> x, const float* weight, float eps, MatView<float> out);
+
+  /// By row and head of `head_dim` columns: x = x * rsqrt(mean(x^2) + eps) * weight * sigmoid(gate): norm first, then weight,
+  /// then the sigmoid of the gate. x, gate [T, heads x head_dim]; weight [head_dim]. In place.
+  void (*gated_rms_norm)(MatView<float> x, const float* weight, MatView<const float> gate, size_t head_dim, float eps);
+
+  /// By row and head: x = x * rsqrt(sum(x^2) + 1e-6) * scale. x [T, heads x head_dim]. In place.
+  void (*l2_norm)(MatView<float> x, size_t head_dim, float scale);
+
+  /// out = silu(gate) * up. out may be gate or up.
+  void (*silu_mul)(MatView<const float> gate, MatView<const float> up, MatView<float> out);
+
+  /// Causal depthwise convolution of one sequence, then SiLU: out[t, c] = silu(sum_j w[c, j] x[t - (W - 1) + j, c]), j ascending;
+  /// w[c, W - 1] multiplies the current token. Rows before the first are the W - 1 rows of `tail`, oldest first, or zeros.
+  /// Afterwards `tail` holds the last W - 1 rows of (tail, x). x [T, C] raw projections; weight [C, W]; tail [W - 1, C]; out [T, C],
+  /// not x. With T = 0 the tail keeps its bytes.
+  void (*causal_conv_silu)(MatView<const float> x, MatView<const float> weight, MatView<float> tail, MatView<float> out);
+
+  /// Log decay of a KDA layer: g[t, h K + i] = -exp(A_log[h]) * softplus(f[t, h K + i] + dt_bias[h K + i]) <= 0;
+  /// softplus(y) = log(1 + e^y), y itself above 20. f, g [T, heads x K]; A_log [heads]; dt_bias [heads x K]. In place.
+  void (*kda_gate)(MatView<const float> f, const float* A_log, const float* dt_bias, size_t head_dim, MatView<float> g);
+
+  /// out = sigmoid(x). In place.
+  void (*sigmoid)(MatView<const float> x, MatView<float> out);
+
+  /// Routing of every row: scores s = sigmoid(logits); selection by s + bias (ties to the lower id) among the best `top_groups`
+  /// groups (a group's score is the sum of its two best), all else -inf; weights are the *unbiased* s of the chosen, divided by
+  /// (their sum + 1e-20) if renormalize, times scale. Chosen ids ascend. logits [T, E]; bias [E]; ids, weights [T, top_k].
+  void (*route)(MatView<const float> logits, const float* bias, const RouteParams& params, MatView<int32_t> ids,
+                MatView<float> weights);
+
+  /// The gated delta rule over one head of one sequence; see kernels/kda.h.
+  void (*chunk_kda)(const KdaHead& head, std::span<float> scratch);
+  void (*fused_recurrent_kda)(const KdaHead& head, std::span<float> scratch);
+
+  /// Attention over latents; see kernels/mla.h.
+  void (*mla_extend_block)(const MlaExtendBlock& block, std::span<float> scratch);
+  void (*mla_decode_block)(const MlaDecodeBlock& block, std::span<float> scratch);
+  void (*softmax_merge)(const SoftmaxPartial& from, const SoftmaxPartial& into, size_t n);
+  void (*softmax_finish)(const SoftmaxPartial& partial, size_t n);
+
+  /// The logits' largest value and sum_i exp((x[i] - max) * scale), for sampling. @pre n > 0
+  void (*max_and_exp_sum)(const float* x, size_t n, float scale, float& max, double& sum);
+  /// p[i] = exp((x[i] - max) * scale). In place.
+  void (*exp_shifted)(const float* x, size_t n, float max, float scale, float* p);
+};
+
+/// What was asked for by name: KILIN_ISA and KILIN_NAIVE, or the same two strings from anywhere else.
+struct KernelChoice {
+  std::string isa;    ///< one of the names of Isa, or empty for the best that the CPU has
+  std::string naive;  ///< ops, separated by commas, that shall run in their naive form; "all" for every one
+  static KernelChoice from_environment();
+};
+
+/// The table for this CPU. @throws InvalidArgument for an unknown name, listing the known ones; Unsupported for an instruction set
+/// that the CPU has not.
+KernelTable select_kernels(const CpuInfo& cpu, const KernelChoice& choice);
+
+/// The scalar, obvious form of every op: what tests hold the others against.
+const KernelTable& naive_kernels();
+
+/// Op names in the table's order with the form that `table` holds ("avx512", "naive", ...), for `kilin info`.
+struct KernelForm {
+  std::string_view op;
+  std::string_view form;
+};
+std::vector<KernelForm> describe(const KernelTable& table);
+
+}  // namespace kilin
