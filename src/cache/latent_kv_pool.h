@@ -1,0 +1,83 @@
+// What the MLA layers remember of the past: one latent and one unrotated key part a token, shared by all heads, in pages.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/mat_view.h"
+#include "core/reservation.h"
+
+namespace kilin {
+
+/// How latents are stored. Attention reads them back through the pool in every mode, so that a token costs the same rounding
+/// whether its query came with it or later.
+enum class KvType : uint8_t { f32, bf16 };
+
+std::string_view to_string(KvType type);
+/// @throws InvalidArgument naming the known ones
+KvType parse_kv_type(std::string_view name);
+
+using PageId = uint32_t;
+
+class LatentKvPool;
+
+/// The pages of one sequence, in order of position. Move-only; gives them back when it goes. The pool must outlive it.
+class PageTable {
+ public:
+  PageTable() = default;
+  explicit PageTable(LatentKvPool& pool) : pool_(&pool) {}
+  PageTable(PageTable&& other) noexcept;
+  PageTable& operator=(PageTable&& other) noexcept;
+  ~PageTable();
+
+  /// Takes zeroed pages until `tokens` fit. @throws ResourceExhausted, and then holds what it held before
+  void grow(size_t tokens);
+  std::span<const PageId> pages() const { return pages_; }
+
+ private:
+  LatentKvPool* pool_ = nullptr;
+  std::vector<PageId> pages_;
+};
+
+/// Pages of kPageTokens tokens; a page holds all MLA layers' rows for its tokens. Not thread-safe for growing; reads and writes
+/// of different rows may run at once.
+class LatentKvPool {
+ public:
+  static constexpr size_t kPageTokens = 64;
+
+  struct Dimensions {
+    size_t layers;  ///< MLA layers
+    size_t width;   ///< kv_lora_rank + qk_rope_head_dim
+    KvType type;
+  };
+
+  LatentKvPool(const Dimensions& dimensions, size_t pages);
+
+  const Dimensions& dimensions() const { return dimensions_; }
+  size_t free_pages() const { return free_.size(); }
+  size_t bytes_per_page() const { return bytes_per_token(dimensions_) * kPageTokens; }
+  static size_t bytes_per_token(const Dimensions& dimensions);
+  static size_t pages_for(size_t tokens) { return (tokens + kPageTokens - 1) / kPageTokens; }
+
+  /// Stores rows for the positions from `start`. @param layer counts MLA layers only. @pre the table has pages for them
+  void write(size_t layer, std::span<const PageId> pages, size_t start, MatView<const float> rows);
+  /// Reads the positions start .. start + out.rows().
+  void read(size_t layer, std::span<const PageId> pages, size_t start, MatView<float> out) const;
+
+ private:
+  friend class PageTable;
+  PageId acquire();
+  void release(PageId page) { free_.push_back(page); }
+  std::byte* row(size_t layer, std::span<const PageId> pages, size_t position) const;
+
+  Dimensions dimensions_;
+  size_t row_bytes_;
+  Reservation memory_;
+  std::vector<PageId> free_;
+  std::vector<bool> used_before_;
+};
+
+}  // namespace kilin

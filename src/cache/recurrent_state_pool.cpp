@@ -1,0 +1,89 @@
+#include "cache/recurrent_state_pool.h"
+
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "core/error.h"
+#include "kernels/kda.h"
+
+namespace kilin {
+
+namespace {
+
+size_t head_floats(const RecurrentStatePool::Dimensions& d) { return kda_state_floats(d.key_dim, d.value_dim); }
+size_t layer_floats(const RecurrentStatePool::Dimensions& d) { return d.heads * head_floats(d) + d.conv_rows * d.conv_cols; }
+
+}  // namespace
+
+StateHandle::StateHandle(StateHandle&& other) noexcept
+    : pool_(std::exchange(other.pool_, nullptr)), slot_(std::exchange(other.slot_, 0)) {}
+
+StateHandle& StateHandle::operator=(StateHandle&& other) noexcept {
+  std::swap(pool_, other.pool_);
+  std::swap(slot_, other.slot_);
+  return *this;
+}
+
+StateHandle::~StateHandle() {
+  if (pool_ != nullptr) pool_->release(slot_);
+}
+
+RecurrentStatePool::RecurrentStatePool(const Dimensions& dimensions, size_t slots)
+    : dimensions_(dimensions),
+      head_floats_(head_floats(dimensions)),
+      layer_floats_(layer_floats(dimensions)),
+      slot_floats_(dimensions.layers * layer_floats_),
+      memory_((slots + 1) * slot_floats_ * sizeof(float), "recurrent states"),
+      base_(reinterpret_cast<float*>(memory_.data())) {
+  free_.reserve(slots);
+  for (size_t slot = slots; slot > kDummySlot; --slot) free_.push_back(static_cast<StateSlot>(slot));
+}
+
+size_t RecurrentStatePool::bytes_per_slot(const Dimensions& dimensions) {
+  return dimensions.layers * layer_floats(dimensions) * sizeof(float);
+}
+
+StateHandle RecurrentStatePool::acquire() {
+  if (free_.empty()) raise(ErrorCode::ResourceExhausted, "all slots for recurrent states are taken");
+  const StateSlot slot = free_.back();
+  free_.pop_back();
+  if (slot_floats_ > 0) std::memset(base_ + slot * slot_floats_, 0, bytes_per_slot());
+  return {this, slot};
+}
+
+MatView<float> RecurrentStatePool::conv_tail(StateSlot slot, size_t layer) {
+  return {at(slot, layer) + dimensions_.heads * head_floats_, dimensions_.conv_rows, dimensions_.conv_cols};
+}
+
+float* RecurrentStatePool::head_state(StateSnapshot& snapshot, size_t layer, size_t head) const {
+  return snapshot.values.data() + layer * layer_floats_ + head * head_floats_;
+}
+
+MatView<float> RecurrentStatePool::conv_tail(StateSnapshot& snapshot, size_t layer) const {
+  return {head_state(snapshot, layer, dimensions_.heads), dimensions_.conv_rows, dimensions_.conv_cols};
+}
+
+StateSnapshot RecurrentStatePool::snapshot(StateSlot slot) const {
+  const float* from = base_ + slot * slot_floats_;
+  return {std::vector<float>(from, from + slot_floats_)};
+}
+
+void RecurrentStatePool::restore(StateSlot slot, const StateSnapshot& snapshot) {
+  assert(slot != kDummySlot && snapshot.values.size() == slot_floats_);
+  if (slot_floats_ > 0) std::memcpy(base_ + slot * slot_floats_, snapshot.values.data(), bytes_per_slot());
+}
+
+void RecurrentStatePool::export_state(StateSlot slot, size_t layer, size_t head, MatView<float> out) {
+  const float* panels = head_state(slot, layer, head);
+  for (size_t k = 0; k < dimensions_.key_dim; ++k)
+    for (size_t v = 0; v < dimensions_.value_dim; ++v) out[k][v] = panels[kda_state_index(dimensions_.key_dim, k, v)];
+}
+
+void RecurrentStatePool::import_state(StateSlot slot, size_t layer, size_t head, MatView<const float> in) {
+  float* panels = head_state(slot, layer, head);
+  for (size_t k = 0; k < dimensions_.key_dim; ++k)
+    for (size_t v = 0; v < dimensions_.value_dim; ++v) panels[kda_state_index(dimensions_.key_dim, k, v)] = in[k][v];
+}
+
+}  // namespace kilin

@@ -1,0 +1,100 @@
+// The states of the KDA layers: per sequence a fixed size, whatever its length.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/mat_view.h"
+#include "core/reservation.h"
+
+namespace kilin {
+
+class RecurrentStatePool;
+
+using StateSlot = uint32_t;
+
+/// A sequence's slot in the pool. Move-only; gives the slot back when it goes. The pool must outlive it.
+class StateHandle {
+ public:
+  StateHandle() = default;
+  StateHandle(StateHandle&& other) noexcept;
+  StateHandle& operator=(StateHandle&& other) noexcept;
+  ~StateHandle();
+
+  bool valid() const { return pool_ != nullptr; }
+  StateSlot slot() const { return slot_; }
+
+ private:
+  friend class RecurrentStatePool;
+  StateHandle(RecurrentStatePool* pool, StateSlot slot) : pool_(pool), slot_(slot) {}
+  RecurrentStatePool* pool_ = nullptr;
+  StateSlot slot_ = 0;
+};
+
+/// A copy of one slot: what a prefix cache keeps, and what a sequence goes back to. The pool itself cannot rewind.
+struct StateSnapshot {
+  std::vector<float> values;
+};
+
+/// Slots of fp32 states S ([heads][V/16][K][16] panels a layer, see kernels/kda.h) and convolution tails (the last W - 1 rows
+/// of q | k | v before the convolution, oldest first). Not thread-safe: the step loop owns it. Slot 0 is the dummy that padding
+/// rows write to nowhere: it is never handed out and stays zero.
+class RecurrentStatePool {
+ public:
+  struct Dimensions {
+    size_t layers;  ///< KDA layers
+    size_t heads;
+    size_t key_dim;
+    size_t value_dim;
+    size_t conv_rows;  ///< short_conv_kernel_size - 1
+    size_t conv_cols;  ///< channels of q | k | v together
+  };
+  static constexpr StateSlot kDummySlot = 0;
+
+  /// @param slots sequences that may hold a state at once
+  RecurrentStatePool(const Dimensions& dimensions, size_t slots);
+
+  /// A zeroed slot. @throws ResourceExhausted when all are taken
+  StateHandle acquire();
+
+  const Dimensions& dimensions() const { return dimensions_; }
+  size_t free_slots() const { return free_.size(); }
+  size_t bytes_per_slot() const { return slot_floats_ * sizeof(float); }
+  static size_t bytes_per_slot(const Dimensions& dimensions);
+
+  /// All heads' panels of one layer: heads x kda_state_floats(K, V) floats. @param layer counts KDA layers only
+  float* state(StateSlot slot, size_t layer) { return at(slot, layer); }
+  float* head_state(StateSlot slot, size_t layer, size_t head) { return at(slot, layer) + head * head_floats_; }
+  /// [W - 1, conv_cols]
+  MatView<float> conv_tail(StateSlot slot, size_t layer);
+
+  /// The same places inside a snapshot.
+  float* head_state(StateSnapshot& snapshot, size_t layer, size_t head) const;
+  MatView<float> conv_tail(StateSnapshot& snapshot, size_t layer) const;
+
+  /// A snapshot of zeros, to be filled by a kernel on its way.
+  StateSnapshot blank_snapshot() const { return {std::vector<float>(slot_floats_)}; }
+  StateSnapshot snapshot(StateSlot slot) const;
+  void restore(StateSlot slot, const StateSnapshot& snapshot);
+
+  /// One head's state in the order [K, V], as references and other engines have it.
+  void export_state(StateSlot slot, size_t layer, size_t head, MatView<float> out);
+  void import_state(StateSlot slot, size_t layer, size_t head, MatView<const float> in);
+
+ private:
+  friend class StateHandle;
+  void release(StateSlot slot) { free_.push_back(slot); }
+  float* at(StateSlot slot, size_t layer) { return base_ + slot * slot_floats_ + layer * layer_floats_; }
+
+  Dimensions dimensions_;
+  size_t head_floats_;
+  size_t layer_floats_;
+  size_t slot_floats_;
+  Reservation memory_;
+  float* base_;
+  std::vector<StateSlot> free_;
+};
+
+}  // namespace kilin

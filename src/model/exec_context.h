@@ -1,0 +1,40 @@
+// What a forward pass runs on: the one thing that is passed everywhere.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "core/thread_pool.h"
+#include "core/workspace.h"
+#include "kernels/kernel_table.h"
+#include "parallel/communicator.h"
+#include "trace/taps.h"
+
+namespace kilin {
+
+/// What the inputs of the large matrix products are rounded to. Norms, router, gates, decays, softmax, the residual stream and
+/// the states are fp32 whatever this says.
+enum class ActivationType : uint8_t { f32, bf16 };
+
+std::string_view to_string(ActivationType type);
+/// @throws InvalidArgument naming the known ones
+ActivationType parse_activation_type(std::string_view name);
+
+struct ExecContext {
+  ThreadPool& pool;
+  const KernelTable& kernels;
+  Communicator& communicator;
+  Workspace& workspace;
+  Taps* taps = nullptr;
+  ActivationType activations = ActivationType::f32;
+
+  void tap(Value value, int layer, MatView<float> values) const {
+    if (taps != nullptr) taps->at({value, layer}, TensorView::of(values));
+  }
+  void tap(Value value, int layer, MatView<int32_t> values) const {
+    if (taps != nullptr)
+      taps->at({value, layer}, {values.data(), DType::i32, {values.rows(), values.cols()}, {values.stride(), 1, 0, 0}});
+  }
+};
+
+}  // namespace kilin

@@ -1,0 +1,91 @@
+#include "model/kimi_delta_attention.h"
+
+#include <cstring>
+
+namespace kilin {
+
+namespace {
+
+// The three convolutions as one: q | k | v are convolved in one pass.
+Tensor load_conv(WeightSource& source, const std::string& prefix, size_t width, size_t kernel) {
+  Tensor all(DType::f32, {3 * width, kernel});
+  float* to = all.as<float>();
+  for (const char* name : {"q_conv1d.weight", "k_conv1d.weight", "v_conv1d.weight"}) {
+    const Tensor part = source.conv(prefix + name, width, kernel);
+    std::memcpy(to, part.data(), part.bytes());
+    to += part.elements();
+  }
+  return all;
+}
+
+}  // namespace
+
+KimiDeltaAttention KimiDeltaAttention::load(WeightSource& source, const std::string& prefix, const ModelConfig& c, int layer,
+                                            size_t state_layer) {
+  KimiDeltaAttention a;
+  const size_t hidden = c.hidden_size;
+  a.heads_ = c.kda_num_heads;
+  a.head_dim_ = c.kda_head_dim;
+  a.width_ = a.heads_ * a.head_dim_;
+  a.eps_ = c.rms_norm_eps;
+  a.layer_ = layer;
+  a.state_layer_ = state_layer;
+  a.q_proj_ = Linear::load(source, prefix + "q_proj.weight", a.width_, hidden);
+  a.k_proj_ = Linear::load(source, prefix + "k_proj.weight", a.width_, hidden);
+  a.v_proj_ = Linear::load(source, prefix + "v_proj.weight", a.width_, hidden);
+  a.conv_ = load_conv(source, prefix, a.width_, c.short_conv_kernel_size);
+  a.A_log_ = source.vector(prefix + "A_log", a.heads_);
+  a.dt_bias_ = source.vector(prefix + "dt_bias", a.width_);
+  a.f_a_proj_ = ExactLinear::load(source, prefix + "f_a_proj.weight", a.head_dim_, hidden);
+  a.f_b_proj_ = ExactLinear::load(source, prefix + "f_b_proj.weight", a.width_, a.head_dim_);
+  a.g_a_proj_ = ExactLinear::load(source, prefix + "g_a_proj.weight", a.head_dim_, hidden);
+  a.g_b_proj_ = ExactLinear::load(source, prefix + "g_b_proj.weight", a.width_, a.head_dim_);
+  a.b_proj_ = ExactLinear::load(source, prefix + "b_proj.weight", a.heads_, hidden);
+  a.o_norm_ = source.vector(prefix + "o_norm.weight", a.head_dim_);
+  a.o_proj_ = Linear::load(source, prefix + "o_proj.weight", hidden, a.width_);
+  return a;
+}
+
+KdaParameters KimiDeltaAttention::parameters() const {
+  return {.heads = heads_,
+          .head_dim = head_dim_,
+          .conv = {conv_.as<const float>(), 3 * width_, conv_.shape()[1]},
+          .A_log = A_log_.as<const float>(),
+          .dt_bias = dt_bias_.as<const float>()};
+}
+
+void KimiDeltaAttention::forward(ExecContext& ctx, const LinearRecurrentBackend& backend, const ForwardBatch& batch,
+                                 MatView<const float> x, MatView<float> out) const {
+  Workspace::Frame frame(ctx.workspace);
+  const size_t tokens = x.rows();
+  const ActivationRows rows(ctx, frame, x);     // once: eight products read them
+  auto qkv = frame.matrix(tokens, 3 * width_);  // [T, 3P] raw q | k | v, before the convolution
+  auto low = frame.matrix(tokens, head_dim_);   // [T, K]
+  auto gate = frame.matrix(tokens, width_);     // [T, P]
+  auto heads = frame.matrix(tokens, width_);    // [T, heads x V]
+  const KdaInputs inputs = {.qkv = qkv, .f = frame.matrix(tokens, width_), .b = frame.matrix(tokens, heads_)};
+
+  q_proj_.apply(ctx, rows, qkv.columns(0, width_));
+  k_proj_.apply(ctx, rows, qkv.columns(width_, 2 * width_));
+  v_proj_.apply(ctx, rows, qkv.columns(2 * width_, 3 * width_));
+  f_a_proj_.apply(ctx, rows, low);
+  f_b_proj_.apply(ctx, low, inputs.f);  // decay before softplus: A_log and dt_bias come in the backend
+  b_proj_.apply(ctx, rows, inputs.b);   // beta before the sigmoid
+  g_a_proj_.apply(ctx, rows, low);
+  g_b_proj_.apply(ctx, low, gate);  // no activation between the two
+
+  backend.forward(ctx, batch, layer_, state_layer_, parameters(), inputs, heads);
+
+  gated_rms_norm(ctx, heads, o_norm_.as<const float>(), gate, head_dim_, eps_);  // norm, weight, then a *sigmoid* gate
+  o_proj_.apply(ctx, ActivationRows(ctx, frame, heads), out);
+  ctx.communicator.all_reduce(out);
+}
+
+size_t KimiDeltaAttention::workspace_bytes(const LinearRecurrentBackend& backend, size_t tokens, size_t threads) const {
+  const auto matrix = [&](size_t cols) { return Workspace::rounded(tokens * cols * sizeof(float)); };
+  return ActivationRows::workspace_bytes(tokens, o_proj_.out_features()) + matrix(3 * width_) + matrix(head_dim_) +
+         3 * matrix(width_) + matrix(heads_) + ActivationRows::workspace_bytes(tokens, width_) +
+         backend.workspace_bytes(parameters(), tokens, threads);
+}
+
+}  // namespace kilin

@@ -1,0 +1,73 @@
+#include "model/kimi_linear_for_causal_lm.h"
+
+#include <algorithm>
+
+#include "core/float_mode.h"
+#include "model/kda_backend.h"
+
+namespace kilin {
+
+KimiLinearForCausalLM KimiLinearForCausalLM::load(WeightSource& source, const ModelConfig& config, const Progress& progress) {
+  KimiLinearForCausalLM m;
+  m.config_ = config;
+  m.backend_ = std::make_shared<KdaBackend>();
+  m.embed_tokens_ = source.matrix("model.embed_tokens.weight", config.vocab_size, config.hidden_size);
+  for (size_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+    m.layers_.push_back(KimiDecoderLayer::load(source, config, layer));
+    if (progress) progress(layer + 1, config.num_hidden_layers);
+  }
+  m.norm_ = RmsNorm::load(source, "model.norm.weight", config.hidden_size, config.rms_norm_eps);
+  m.lm_head_ = config.tie_word_embeddings ? Linear::tied_to(m.embed_tokens_)
+                                          : Linear::load(source, "lm_head.weight", config.vocab_size, config.hidden_size);
+  source.finish();
+  return m;
+}
+
+void KimiLinearForCausalLM::forward(ExecContext& ctx, const ForwardBatch& batch, MatView<float> hidden) const {
+  batch.validate(config_.vocab_size);
+  if (batch.tokens() == 0) return;
+  FloatModeGuard float_mode;
+  Workspace::Frame frame(ctx.workspace);
+  auto x = frame.matrix(batch.tokens(), config_.hidden_size);  // [T, hidden] the residual stream
+
+  gather_rows(ctx, embed_tokens_, batch.token_ids, x);
+  ctx.tap(Value::TokenEmbeddings, Site::kModel, x);
+  for (const KimiDecoderLayer& layer : layers_) layer.forward(ctx, *backend_, batch, x);
+
+  for (size_t i = 0; i < batch.logit_rows.size(); ++i) std::ranges::copy(x[batch.logit_rows[i]], hidden.row(i));
+  norm_.apply(ctx, hidden, hidden);
+  ctx.tap(Value::Norm, Site::kModel, hidden);
+}
+
+void KimiLinearForCausalLM::logits(ExecContext& ctx, MatView<const float> hidden, MatView<float> out) const {
+  FloatModeGuard float_mode;
+  Workspace::Frame frame(ctx.workspace);
+  lm_head_.apply(ctx, ActivationRows(ctx, frame, hidden), out);
+}
+
+void KimiLinearForCausalLM::set_recurrent_backend(std::shared_ptr<const LinearRecurrentBackend> backend) {
+  backend_ = backend ? std::move(backend) : std::make_shared<KdaBackend>();
+}
+
+size_t KimiLinearForCausalLM::workspace_bytes(size_t tokens, size_t logit_rows, size_t threads) const {
+  size_t layer_bytes = 0;
+  for (const KimiDecoderLayer& layer : layers_)
+    layer_bytes = std::max(layer_bytes, layer.workspace_bytes(*backend_, tokens, threads));
+  const size_t stream = Workspace::rounded(tokens * config_.hidden_size * sizeof(float));
+  return std::max(stream + layer_bytes, ActivationRows::workspace_bytes(logit_rows, config_.hidden_size));
+}
+
+RecurrentStatePool::Dimensions KimiLinearForCausalLM::state_dimensions(const ModelConfig& c) {
+  return {.layers = c.num_kda_layers(),
+          .heads = c.kda_num_heads,
+          .key_dim = c.kda_head_dim,
+          .value_dim = c.kda_head_dim,
+          .conv_rows = c.short_conv_kernel_size - 1,
+          .conv_cols = 3 * c.kda_num_heads * c.kda_head_dim};
+}
+
+LatentKvPool::Dimensions KimiLinearForCausalLM::latent_dimensions(const ModelConfig& c, KvType type) {
+  return {.layers = c.num_hidden_layers - c.num_kda_layers(), .width = c.kv_lora_rank + c.qk_rope_head_dim, .type = type};
+}
+
+}  // namespace kilin

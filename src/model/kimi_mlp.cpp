@@ -1,0 +1,29 @@
+#include "model/kimi_mlp.h"
+
+namespace kilin {
+
+KimiMlp KimiMlp::load(WeightSource& source, const std::string& prefix, size_t hidden, size_t intermediate) {
+  KimiMlp m;
+  m.gate_proj_ = Linear::load(source, prefix + "gate_proj.weight", intermediate, hidden);
+  m.up_proj_ = Linear::load(source, prefix + "up_proj.weight", intermediate, hidden);
+  m.down_proj_ = Linear::load(source, prefix + "down_proj.weight", hidden, intermediate);
+  return m;
+}
+
+void KimiMlp::forward(ExecContext& ctx, const ActivationRows& x, MatView<float> out) const {
+  Workspace::Frame frame(ctx.workspace);
+  const size_t tokens = x.exact().rows(), intermediate = gate_proj_.out_features();
+  auto gate = frame.matrix(tokens, intermediate);
+  auto up = frame.matrix(tokens, intermediate);
+  gate_proj_.apply(ctx, x, gate);
+  up_proj_.apply(ctx, x, up);
+  silu_mul(ctx, gate, up);
+  down_proj_.apply(ctx, ActivationRows(ctx, frame, gate), out);
+}
+
+size_t KimiMlp::workspace_bytes(size_t tokens) const {
+  const size_t matrix = Workspace::rounded(tokens * gate_proj_.out_features() * sizeof(float));
+  return 2 * matrix + ActivationRows::workspace_bytes(tokens, gate_proj_.out_features());
+}
+
+}  // namespace kilin

@@ -1,0 +1,23 @@
+// The gated feed-forward: down(silu(gate x) * up x). The first layer's, and every layer's shared expert.
+#pragma once
+
+#include "model/linear.h"
+
+namespace kilin {
+
+class KimiMlp {
+ public:
+  /// @param prefix "model.layers.N.mlp." or "model.layers.N.block_sparse_moe.shared_experts."
+  static KimiMlp load(WeightSource& source, const std::string& prefix, size_t hidden, size_t intermediate);
+
+  /// x [T, hidden] -> out [T, hidden]. Ranks hold parts of the sum: the caller reduces.
+  void forward(ExecContext& ctx, const ActivationRows& x, MatView<float> out) const;
+
+  size_t workspace_bytes(size_t tokens) const;
+
+ private:
+  Linear gate_proj_, up_proj_;  // [intermediate, hidden]
+  Linear down_proj_;            // [hidden, intermediate]
+};
+
+}  // namespace kilin

@@ -1,0 +1,141 @@
+#include "model/kimi_moe.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace kilin {
+
+namespace {
+
+constexpr size_t kBlockRows = 64;  // sorted rows a tile
+
+size_t max_blocks(size_t rows, size_t experts) { return rows / kBlockRows + std::min(rows, experts); }
+
+// Columns of an expert's output a tile: enough work for a slice, whole groups of 16.
+size_t tile_columns(size_t in_features) { return std::clamp<size_t>((grain(in_features) + 15) / 16 * 16, 16, 256); }
+
+}  // namespace
+
+KimiMoe KimiMoe::load(WeightSource& source, const std::string& prefix, const ModelConfig& c, int layer) {
+  KimiMoe m;
+  m.hidden_ = c.hidden_size;
+  m.intermediate_ = c.moe_intermediate_size;
+  m.layer_ = layer;
+  m.route_ = {.top_k = c.num_experts_per_token,
+              .groups = c.num_expert_group,
+              .top_groups = c.topk_group,
+              .renormalize = c.moe_renormalize,
+              .scale = c.routed_scaling_factor};
+  m.gate_ = ExactLinear::load(source, prefix + "gate.weight", c.num_experts, m.hidden_);
+  m.e_score_correction_bias_ = source.vector(prefix + "gate.e_score_correction_bias", c.num_experts);
+  for (size_t e = 0; e < c.num_experts; ++e) {
+    const std::string expert = prefix + "experts." + std::to_string(e) + ".";
+    m.experts_.push_back({.w1 = source.matrix(expert + "w1.weight", m.intermediate_, m.hidden_),
+                          .w3 = source.matrix(expert + "w3.weight", m.intermediate_, m.hidden_),
+                          .w2 = source.matrix(expert + "w2.weight", m.hidden_, m.intermediate_)});
+  }
+  m.shared_experts_ = KimiMlp::load(source, prefix + "shared_experts.", m.hidden_, c.num_shared_experts * m.intermediate_);
+  return m;
+}
+
+void KimiMoe::forward(ExecContext& ctx, const ActivationRows& x, MatView<float> out) const {
+  Workspace::Frame frame(ctx.workspace);
+  const size_t tokens = x.exact().rows(), top_k = route_.top_k;
+  auto logits = frame.matrix(tokens, experts_.size());
+  const Routing routing = {.ids = frame.matrix<int32_t>(tokens, top_k), .weights = frame.matrix(tokens, top_k)};
+  auto expert_out = frame.matrix(tokens * top_k, hidden_);  // sorted by expert, not yet weighted
+  auto shared = frame.matrix(tokens, hidden_);
+
+  gate_.apply(ctx, x, logits);
+  ctx.tap(Value::RouterLogits, layer_, logits);
+  ctx.pool.parallel_for(tokens, grain(experts_.size() * 16), [&](const Slice& s) {
+    ctx.kernels.route(logits.rows(s.begin, s.end), e_score_correction_bias_.as<const float>(), route_,
+                      routing.ids.rows(s.begin, s.end), routing.weights.rows(s.begin, s.end));
+  });
+  ctx.tap(Value::ExpertIndices, layer_, routing.ids);
+  ctx.tap(Value::ExpertWeights, layer_, routing.weights);
+
+  const Dispatch dispatch = sort_by_expert(frame, routing.ids);
+  run_experts(ctx, dispatch, x, expert_out);
+  ctx.pool.parallel_for(tokens, grain(top_k * hidden_), [&](const Slice& s) {
+    for (size_t t = s.begin; t < s.end; ++t) {
+      std::ranges::fill(out[t], 0.0f);
+      for (size_t j = 0; j < top_k; ++j)  // ascending expert id, whatever the order in which they ran
+        ctx.kernels.add_scaled(expert_out.row(dispatch.sorted_row[t][j]), routing.weights[t][j], hidden_, out.row(t));
+    }
+  });
+  ctx.tap(Value::RoutedOutput, layer_, out);
+  shared_experts_.forward(ctx, x, shared);
+  ctx.tap(Value::SharedExpertOutput, layer_, shared);
+  add(ctx, shared, out);  // not scaled
+}
+
+// A counting sort: rows of one expert become neighbours, in order of token.
+KimiMoe::Dispatch KimiMoe::sort_by_expert(Workspace::Frame& frame, MatView<const int32_t> ids) const {
+  const size_t rows = ids.rows() * ids.cols();
+  Dispatch d = {.token_of = frame.array<uint32_t>(rows),
+                .sorted_row = frame.matrix<uint32_t>(ids.rows(), ids.cols()),
+                .blocks = frame.array<RowBlock>(max_blocks(rows, experts_.size()))};
+  const std::span<uint32_t> next = frame.array<uint32_t>(experts_.size() + 1);  // where the next row of an expert goes
+  std::ranges::fill(next, 0u);
+  for (size_t t = 0; t < ids.rows(); ++t)
+    for (int32_t e : ids[t]) ++next[static_cast<size_t>(e) + 1];
+  size_t blocks = 0;
+  for (size_t e = 0; e < experts_.size(); ++e) {
+    const uint32_t begin = next[e], end = begin + next[e + 1];
+    for (uint32_t row = begin; row < end; row += kBlockRows)
+      d.blocks[blocks++] = {static_cast<uint32_t>(e), row, std::min<uint32_t>(row + kBlockRows, end)};
+    next[e + 1] = end;
+  }
+  for (size_t t = 0; t < ids.rows(); ++t)
+    for (size_t j = 0; j < ids.cols(); ++j) {
+      const uint32_t row = next[static_cast<size_t>(ids[t][j])]++;
+      d.token_of[row] = static_cast<uint32_t>(t);
+      d.sorted_row[t][j] = row;
+    }
+  d.blocks = d.blocks.first(blocks);
+  return d;
+}
+
+void KimiMoe::run_experts(ExecContext& ctx, const Dispatch& d, const ActivationRows& x, MatView<float> expert_out) const {
+  Workspace::Frame frame(ctx.workspace);
+  const size_t rows = d.token_of.size();
+  auto in = frame.matrix(rows, hidden_);  // the tokens' rows, sorted by expert
+  auto gate = frame.matrix(rows, intermediate_);
+  auto up = frame.matrix(rows, intermediate_);
+  ctx.pool.parallel_for(rows, grain(hidden_), [&](const Slice& s) {
+    for (size_t r = s.begin; r < s.end; ++r) std::memcpy(in.row(r), x.rounded().row(d.token_of[r]), hidden_ * sizeof(float));
+  });
+
+  const auto for_tiles = [&](size_t out_features, size_t in_features, auto tile) {
+    const size_t columns = tile_columns(in_features), tiles = (out_features + columns - 1) / columns;
+    ctx.pool.parallel_for(d.blocks.size() * tiles, 1, [&](const Slice& s) {
+      for (size_t i = s.begin; i < s.end; ++i) {
+        const RowBlock& block = d.blocks[i / tiles];
+        const size_t begin = i % tiles * columns;
+        tile(experts_[block.expert], block.begin, block.end, begin, std::min(begin + columns, out_features));
+      }
+    });
+  };
+  for_tiles(intermediate_, hidden_, [&](const Expert& e, size_t from, size_t to, size_t begin, size_t end) {
+    const MatView<float> g = gate.rows(from, to), u = up.rows(from, to);
+    ctx.kernels.matmul(e.w1, in.rows(from, to), begin, end, g);
+    ctx.kernels.matmul(e.w3, in.rows(from, to), begin, end, u);
+    const MatView<float> h = g.columns(begin, end);
+    ctx.kernels.silu_mul(h, u.columns(begin, end), h);
+    if (ctx.activations == ActivationType::bf16) ctx.kernels.round_to_bf16(h, h);
+  });
+  for_tiles(hidden_, intermediate_, [&](const Expert& e, size_t from, size_t to, size_t begin, size_t end) {
+    ctx.kernels.matmul(e.w2, gate.rows(from, to), begin, end, expert_out.rows(from, to));
+  });
+}
+
+size_t KimiMoe::workspace_bytes(size_t tokens) const {
+  const auto array = [](size_t n, size_t size = sizeof(float)) { return Workspace::rounded(n * size); };
+  const size_t rows = tokens * route_.top_k;
+  const size_t own = array(tokens * experts_.size()) + 2 * array(rows) + array(rows * hidden_) + array(tokens * hidden_) +
+                     2 * array(rows) + array(max_blocks(rows, experts_.size()), sizeof(RowBlock)) + array(experts_.size() + 1);
+  return own + std::max(array(rows * hidden_) + 2 * array(rows * intermediate_), shared_experts_.workspace_bytes(tokens));
+}
+
+}  // namespace kilin

@@ -1,0 +1,54 @@
+// The mixture of experts: a sigmoid router, top-k experts a token, and a shared expert that every token passes.
+#pragma once
+
+#include <vector>
+
+#include "model/kimi_mlp.h"
+#include "model/model_config.h"
+
+namespace kilin {
+
+class KimiMoe {
+ public:
+  /// @param prefix "model.layers.N.block_sparse_moe."
+  static KimiMoe load(WeightSource& source, const std::string& prefix, const ModelConfig& config, int layer);
+
+  /// x [T, hidden] -> out [T, hidden]. Ranks hold parts of the sum: the caller reduces.
+  void forward(ExecContext& ctx, const ActivationRows& x, MatView<float> out) const;
+
+  size_t workspace_bytes(size_t tokens) const;
+
+ private:
+  struct Expert {
+    PackedMatrix w1, w3;  // gate, up [intermediate, hidden]
+    PackedMatrix w2;      // down [hidden, intermediate]
+  };
+  struct Routing {
+    MatView<int32_t> ids;    // [T, top_k] ascending
+    MatView<float> weights;  // [T, top_k]
+  };
+  /// Some rows of one expert, which are neighbours once rows are sorted by expert.
+  struct RowBlock {
+    uint32_t expert;
+    uint32_t begin, end;
+  };
+  /// Rows sorted by expert.
+  struct Dispatch {
+    std::span<uint32_t> token_of;  // [T x top_k] sorted row -> token
+    MatView<uint32_t> sorted_row;  // [T, top_k]  a token's row for each of its experts
+    std::span<RowBlock> blocks;
+  };
+
+  Dispatch sort_by_expert(Workspace::Frame& frame, MatView<const int32_t> ids) const;
+  void run_experts(ExecContext& ctx, const Dispatch& dispatch, const ActivationRows& x, MatView<float> expert_out) const;
+
+  ExactLinear gate_;                // [experts, hidden], fp32 arithmetic
+  Tensor e_score_correction_bias_;  // [experts]: for the selection only
+  std::vector<Expert> experts_;
+  KimiMlp shared_experts_;
+  RouteParams route_{};
+  size_t hidden_ = 0, intermediate_ = 0;
+  int layer_ = 0;
+};
+
+}  // namespace kilin

@@ -1,0 +1,13 @@
+#include "model/linear.h"
+
+namespace kilin {
+
+ActivationRows::ActivationRows(ExecContext& ctx, Workspace::Frame& frame, MatView<const float> x) : exact_(x), rounded_(x) {
+  if (ctx.activations == ActivationType::f32) return;
+  const MatView<float> copy = frame.matrix(x.rows(), x.cols());
+  ctx.pool.parallel_for(x.rows(), grain(x.cols()),
+                        [&](const Slice& s) { ctx.kernels.round_to_bf16(x.rows(s.begin, s.end), copy.rows(s.begin, s.end)); });
+  rounded_ = copy;
+}
+
+}  // namespace kilin

@@ -1,0 +1,28 @@
+// Root-mean-square norms with their weights.
+#pragma once
+
+#include "model/ops.h"
+#include "model/weight_source.h"
+
+namespace kilin {
+
+/// out = x * rsqrt(mean(x^2) + eps) * weight, by row, in fp32.
+class RmsNorm {
+ public:
+  RmsNorm() = default;
+  static RmsNorm load(WeightSource& source, const std::string& name, size_t width, float eps) {
+    return RmsNorm(source.vector(name, width), eps);
+  }
+
+  /// In place if x is out.
+  void apply(ExecContext& ctx, MatView<const float> x, MatView<float> out) const {
+    rms_norm(ctx, x, weight_.as<const float>(), eps_, out);
+  }
+
+ private:
+  RmsNorm(Tensor weight, float eps) : weight_(std::move(weight)), eps_(eps) {}
+  Tensor weight_;
+  float eps_ = 0;
+};
+
+}  // namespace kilin
