@@ -25,19 +25,19 @@ KimiDecoderLayer::KimiDecoderLayer(std::variant<KimiDeltaAttention, KimiMlaAtten
       hidden_(hidden),
       layer_(layer) {}
 
-KimiDecoderLayer KimiDecoderLayer::load(WeightSource& source, const ModelConfig& c, size_t layer) {
+KimiDecoderLayer KimiDecoderLayer::load(WeightSource& source, const ModelConfig& c, size_t layer, size_t of_kind) {
   using Attention = std::variant<KimiDeltaAttention, KimiMlaAttention>;
   using Mlp = std::variant<KimiMlp, KimiMoe>;
   const std::string prefix = "model.layers." + std::to_string(layer) + ".";
   const int number = static_cast<int>(layer);
-  const size_t of_kind = c.layers_of_kind_before(layer);  // its place in the pool of its kind
+  const auto eps = static_cast<float>(c.rms_norm_eps);
   return KimiDecoderLayer(
       c.is_kda(layer) ? Attention(KimiDeltaAttention::load(source, prefix + "self_attn.", c, number, of_kind))
                       : Attention(KimiMlaAttention::load(source, prefix + "self_attn.", c, number, of_kind)),
       c.is_moe(layer) ? Mlp(KimiMoe::load(source, prefix + "block_sparse_moe.", c, number))
                       : Mlp(KimiMlp::load(source, prefix + "mlp.", c.hidden_size, c.intermediate_size)),
-      RmsNorm::load(source, prefix + "input_layernorm.weight", c.hidden_size, c.rms_norm_eps),
-      RmsNorm::load(source, prefix + "post_attention_layernorm.weight", c.hidden_size, c.rms_norm_eps), c.hidden_size, number);
+      RmsNorm::load(source, prefix + "input_layernorm.weight", c.hidden_size, eps),
+      RmsNorm::load(source, prefix + "post_attention_layernorm.weight", c.hidden_size, eps), c.hidden_size, number);
 }
 
 void KimiDecoderLayer::forward(ExecContext& ctx, const LinearRecurrentBackend& backend, const ForwardBatch& batch,

@@ -14,7 +14,8 @@ namespace kilin {
 class KimiDecoderLayer {
  public:
   /// @param layer from 0
-  static KimiDecoderLayer load(WeightSource& source, const ModelConfig& config, size_t layer);
+  /// @param of_kind which of the layers with the same kind of attention this is, from 0: its place in their pool
+  static KimiDecoderLayer load(WeightSource& source, const ModelConfig& config, size_t layer, size_t of_kind);
 
   /// Updates the stream x [T, hidden], fp32, in place.
   void forward(ExecContext& ctx, const LinearRecurrentBackend& backend, const ForwardBatch& batch, MatView<float> x) const;

@@ -27,7 +27,7 @@ KimiDeltaAttention KimiDeltaAttention::load(WeightSource& source, const std::str
   a.heads_ = c.kda_num_heads;
   a.head_dim_ = c.kda_head_dim;
   a.width_ = a.heads_ * a.head_dim_;
-  a.eps_ = c.rms_norm_eps;
+  a.eps_ = static_cast<float>(c.rms_norm_eps);
   a.layer_ = layer;
   a.state_layer_ = state_layer;
   a.q_proj_ = Linear::load(source, prefix + "q_proj.weight", a.width_, hidden);

@@ -12,11 +12,12 @@ KimiLinearForCausalLM KimiLinearForCausalLM::load(WeightSource& source, const Mo
   m.config_ = config;
   m.backend_ = std::make_shared<KdaBackend>();
   m.embed_tokens_ = source.matrix("model.embed_tokens.weight", config.vocab_size, config.hidden_size);
+  size_t kda_layers = 0, mla_layers = 0;
   for (size_t layer = 0; layer < config.num_hidden_layers; ++layer) {
-    m.layers_.push_back(KimiDecoderLayer::load(source, config, layer));
+    m.layers_.push_back(KimiDecoderLayer::load(source, config, layer, config.is_kda(layer) ? kda_layers++ : mla_layers++));
     if (progress) progress(layer + 1, config.num_hidden_layers);
   }
-  m.norm_ = RmsNorm::load(source, "model.norm.weight", config.hidden_size, config.rms_norm_eps);
+  m.norm_ = RmsNorm::load(source, "model.norm.weight", config.hidden_size, static_cast<float>(config.rms_norm_eps));
   m.lm_head_ = config.tie_word_embeddings ? Linear::tied_to(m.embed_tokens_)
                                           : Linear::load(source, "lm_head.weight", config.vocab_size, config.hidden_size);
   source.finish();
@@ -58,7 +59,7 @@ size_t KimiLinearForCausalLM::workspace_bytes(size_t tokens, size_t logit_rows, 
 }
 
 RecurrentStatePool::Dimensions KimiLinearForCausalLM::state_dimensions(const ModelConfig& c) {
-  return {.layers = c.num_kda_layers(),
+  return {.layers = c.kda_layers(),
           .heads = c.kda_num_heads,
           .key_dim = c.kda_head_dim,
           .value_dim = c.kda_head_dim,
@@ -67,7 +68,7 @@ RecurrentStatePool::Dimensions KimiLinearForCausalLM::state_dimensions(const Mod
 }
 
 LatentKvPool::Dimensions KimiLinearForCausalLM::latent_dimensions(const ModelConfig& c, KvType type) {
-  return {.layers = c.num_hidden_layers - c.num_kda_layers(), .width = c.kv_lora_rank + c.qk_rope_head_dim, .type = type};
+  return {.layers = c.mla_layers(), .width = c.kv_lora_rank + c.qk_rope_head_dim, .type = type};
 }
 
 }  // namespace kilin

@@ -25,7 +25,7 @@ KimiMoe KimiMoe::load(WeightSource& source, const std::string& prefix, const Mod
               .groups = c.num_expert_group,
               .top_groups = c.topk_group,
               .renormalize = c.moe_renormalize,
-              .scale = c.routed_scaling_factor};
+              .scale = static_cast<float>(c.routed_scaling_factor)};
   m.gate_ = ExactLinear::load(source, prefix + "gate.weight", c.num_experts, m.hidden_);
   m.e_score_correction_bias_ = source.vector(prefix + "gate.e_score_correction_bias", c.num_experts);
   for (size_t e = 0; e < c.num_experts; ++e) {

@@ -57,11 +57,11 @@ Entry entry(Value value) {
 
 }  // namespace
 
-std::string to_string(const Site& site, AttentionKind kind) {
+std::string to_string(const Site& site, std::string_view attention) {
   const Entry e = entry(site.value);
   if (e.owner == Owner::Model) return std::string(e.name);
   std::string text = "layers." + std::to_string(site.layer) + ".";
-  if (e.owner == Owner::Attention) text += kind == AttentionKind::Kda ? "linear_attn." : "self_attn.";
+  if (e.owner == Owner::Attention) text.append(attention).append(".");
   if (e.owner == Owner::Mlp) text += "mlp.";
   return text.append(e.name);
 }

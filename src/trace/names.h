@@ -39,10 +39,8 @@ struct Site {
   friend bool operator==(const Site&, const Site&) = default;
 };
 
-/// Which kind of attention a layer has, as far as names depend on it.
-enum class AttentionKind : uint8_t { Kda, Mla };
-
 /// "layers.3.layer_output", "layers.0.linear_attn.decays", "norm".
-std::string to_string(const Site& site, AttentionKind kind);
+/// @param attention what the layer's attention is called: "linear_attn" (KDA) or "self_attn" (MLA)
+std::string to_string(const Site& site, std::string_view attention);
 
 }  // namespace kilin

@@ -1,0 +1,50 @@
+// From logits to the next token.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/kernel_table.h"
+
+namespace kilin {
+
+/// How the next token is drawn. The steps run in the order of the fields, as in Hugging Face transformers.
+struct SamplingParams {
+  double repetition_penalty = 1.0;  ///< > 0; divides positive and multiplies negative logits of ids that occurred; 1 = off
+  double temperature = 0.0;         ///< >= 0; 0 takes the largest logit (the lower id of equals), and nothing below matters
+  size_t top_k = 0;                 ///< keep the k most probable; 0 = all
+  double top_p = 1.0;               ///< (0, 1]: keep the fewest, most probable first, that reach this probability together
+  double min_p = 0.0;               ///< [0, 1]: drop what is less probable than this share of the most probable
+  uint64_t seed = 0;                ///< with the position, the only source of chance
+
+  /// @throws InvalidArgument naming the field, its value and its range; also for NaN
+  void validate() const;
+};
+
+/// Draws tokens of one vocabulary. Holds scratch memory, so one thread at a time; does not allocate after construction.
+class Sampler {
+ public:
+  Sampler(const KernelTable& kernels, size_t vocab_size);
+
+  /// @param logits [vocab_size], overwritten. NaN counts as -inf
+  /// @param history the ids that the repetition penalty looks at: prompt and answer
+  /// @param position absolute position of the token that is drawn: keys the random number, so that neither batch nor scheduling
+  ///        can change what is drawn
+  int32_t sample(std::span<float> logits, const SamplingParams& params, std::span<const int32_t> history, uint64_t position);
+
+ private:
+  void penalize(std::span<float> logits, double penalty, std::span<const int32_t> history);
+  int32_t draw_from_all(std::span<float> logits, double temperature, double uniform);
+  int32_t draw_from_best(std::span<float> logits, const SamplingParams& params, double uniform);
+
+  struct Candidate {
+    float logit;
+    int32_t id;
+  };
+  const KernelTable& kernels_;
+  std::vector<Candidate> candidates_;
+  std::vector<uint8_t> seen_;  // by id, for the repetition penalty; all zero between calls
+};
+
+}  // namespace kilin
