@@ -50,8 +50,8 @@ struct MlaDecodeBlock {
   MatView<float> out;  ///< [H, R]
 };
 
-/// Floats of scratch for one call, whatever its number of rows or heads: key_dim is nope + rope, latent_dim is R + rope.
-size_t mla_extend_scratch(size_t key_dim);
-size_t mla_decode_scratch(size_t latent_dim);
+/// Floats of scratch for one call of at most so many rows or heads: key_dim is nope + rope, latent_dim is R + rope.
+size_t mla_extend_scratch(size_t rows, size_t key_dim);
+size_t mla_decode_scratch(size_t heads, size_t latent_dim);
 
 }  // namespace kilin
