@@ -36,16 +36,16 @@ struct KdaSnapshot {
 ///
 /// T = 0 leaves `state` alone, bit for bit. K and V are free and need not be equal nor powers of two.
 struct KdaHead {
-  MatView<const float> q;     ///< [T, K] after l2_norm, scaled by K^-0.5
-  MatView<const float> k;     ///< [T, K] after l2_norm
-  MatView<const float> v;     ///< [T, V]
-  MatView<const float> g;     ///< [T, K] log decay, <= 0; only products of exp(g) are formed, never exp of a positive number
-  const float* beta;          ///< [T] with stride beta_stride
+  MatView<const float> q;  ///< [T, K] after l2_norm, scaled by K^-0.5
+  MatView<const float> k;  ///< [T, K] after l2_norm
+  MatView<const float> v;  ///< [T, V]
+  MatView<const float> g;  ///< [T, K] log decay, <= 0; only products of exp(g) are formed, never exp of a positive number
+  const float* beta;       ///< [T] with stride beta_stride
   size_t beta_stride;
-  size_t start;               ///< absolute position of the first token: fixes the grid, so that a cut at a multiple of 64 changes
-                              ///< no byte. The recurrent form ignores it.
-  float* state;               ///< panels, in and out
-  MatView<float> out;         ///< [T, V]
+  size_t start;        ///< absolute position of the first token: fixes the grid, so that a cut at a multiple of 64 changes
+                       ///< no byte. The recurrent form ignores it.
+  float* state;        ///< panels, in and out
+  MatView<float> out;  ///< [T, V]
   std::span<const KdaSnapshot> snapshots = {};  ///< ascending; the recurrent form takes none
 };
 

@@ -1,5 +1,5 @@
-// The doors of all kernels: plain function pointers, one table an instruction set, picked once at start. Nothing above this table
-// knows which form runs.
+// The doors of all kernels: plain function pointers, one table an instruction set, picked once at start. Nothing above this
+// table knows which form runs.
 //
 // A kernel works on one thread, on the rows, heads or tiles that it is given; callers share the work among threads. It does not
 // allocate, does not throw, and gives every output the same bytes whatever else is computed in the same call:
@@ -28,13 +28,17 @@ enum class Isa : uint8_t { Scalar, Avx2, Avx512 };
 
 std::string_view to_string(Isa isa);  ///< "scalar", "avx2", "avx512": the names that KILIN_ISA takes
 
+/// What `route` and `causal_conv_silu` take at most: they keep a row of experts, or a channel's weights, on the stack.
+inline constexpr size_t kMaxExperts = 4096;
+inline constexpr size_t kMaxConvWidth = 16;
+
 /// Where a router sends one row; see `route`.
 struct RouteParams {
   size_t top_k;
-  size_t groups;       ///< num_expert_group; 1 = no grouping
-  size_t top_groups;   ///< topk_group
-  bool renormalize;    ///< moe_renormalize
-  float scale;         ///< routed_scaling_factor
+  size_t groups;      ///< num_expert_group; 1 = no grouping
+  size_t top_groups;  ///< topk_group
+  bool renormalize;   ///< moe_renormalize
+  float scale;        ///< routed_scaling_factor
 };
 
 struct KernelTable {
@@ -73,10 +77,10 @@ struct KernelTable {
   /// out = silu(gate) * up. out may be gate or up.
   void (*silu_mul)(MatView<const float> gate, MatView<const float> up, MatView<float> out);
 
-  /// Causal depthwise convolution of one sequence, then SiLU: out[t, c] = silu(sum_j w[c, j] x[t - (W - 1) + j, c]), j ascending;
-  /// w[c, W - 1] multiplies the current token. Rows before the first are the W - 1 rows of `tail`, oldest first, or zeros.
-  /// Afterwards `tail` holds the last W - 1 rows of (tail, x). x [T, C] raw projections; weight [C, W]; tail [W - 1, C]; out [T, C],
-  /// not x. With T = 0 the tail keeps its bytes.
+  /// Causal depthwise convolution of one sequence, then SiLU: out[t, c] = silu(sum_j w[c, j] x[t - (W - 1) + j, c]), j
+  /// ascending; w[c, W - 1] multiplies the current token. Rows before the first are the W - 1 rows of `tail`, oldest first, or
+  /// zeros. Afterwards `tail` holds the last W - 1 rows of (tail, x). x [T, C] raw projections; weight [C, W]; tail [W - 1, C];
+  /// out [T, C], not x. With T = 0 the tail keeps its bytes. @pre 1 <= W <= kMaxConvWidth
   void (*causal_conv_silu)(MatView<const float> x, MatView<const float> weight, MatView<float> tail, MatView<float> out);
 
   /// Log decay of a KDA layer: g[t, h K + i] = -exp(A_log[h]) * softplus(f[t, h K + i] + dt_bias[h K + i]) <= 0;
@@ -89,6 +93,7 @@ struct KernelTable {
   /// Routing of every row: scores s = sigmoid(logits); selection by s + bias (ties to the lower id) among the best `top_groups`
   /// groups (a group's score is the sum of its two best), all else -inf; weights are the *unbiased* s of the chosen, divided by
   /// (their sum + 1e-20) if renormalize, times scale. Chosen ids ascend. logits [T, E]; bias [E]; ids, weights [T, top_k].
+  /// @pre top_k <= E <= kMaxExperts; groups divides E. A NaN among the logits still gives distinct ids below E.
   void (*route)(MatView<const float> logits, const float* bias, const RouteParams& params, MatView<int32_t> ids,
                 MatView<float> weights);
 
@@ -115,8 +120,8 @@ struct KernelChoice {
   static KernelChoice from_environment();
 };
 
-/// The table for this CPU. @throws InvalidArgument for an unknown name, listing the known ones; Unsupported for an instruction set
-/// that the CPU has not.
+/// The table for this CPU. @throws InvalidArgument for an unknown name, listing the known ones; Unsupported for an instruction
+/// set that the CPU has not.
 KernelTable select_kernels(const CpuInfo& cpu, const KernelChoice& choice);
 
 /// The scalar, obvious form of every op: what tests hold the others against.

@@ -1,5 +1,6 @@
-// Attention of a Multi-head Latent Attention layer without rotary embeddings, over fixed blocks of 512 tokens of absolute position
-// whose partial softmaxes are merged in order: a row's result depends on neither batch, threads, nor where the prompt was cut.
+// Attention of a Multi-head Latent Attention layer without rotary embeddings, over fixed blocks of 512 tokens of absolute
+// position whose partial softmaxes are merged in order: a row's result depends on neither batch, threads, nor where the prompt
+// was cut.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +12,17 @@ namespace kilin {
 /// Blocks of the past: [512 b, 512 b + 512) of absolute position.
 inline constexpr size_t kMlaBlock = 512;
 
-/// A softmax over a part of the keys, not yet normalised: max = max_s x_s; sum = sum_s e^(x_s - max); out = sum_s e^(x_s - max) v_s.
-/// The empty one is max = -inf, sum = 0, out = 0.
+/// A softmax over a part of the keys, not yet normalised: max = max_s x_s; sum = sum_s e^(x_s - max); out = sum_s e^(x_s - max)
+/// v_s. The empty one is max = -inf, sum = 0, out = 0.
 struct SoftmaxPartial {
   float* max;
   float* sum;
   float* out;  ///< n values; n is the caller's
 };
 
-/// One head, some query rows of one sequence, one block of decompressed keys and values (Extend). For each row the block's partial
-/// softmax over the keys up to the row's own position is formed, its keys in order, then merged into the row's running partial:
+/// One head, some query rows of one sequence, one block of decompressed keys and values (Extend). For each row the block's
+/// partial softmax over the keys up to the row's own position is formed, its keys in order, then merged into the row's running
+/// partial:
 ///   score[r, s] = scale * (q_nope[r] . k_nope[s] + q_rope[r] . k_rope[s])    one chain over nope, then rope
 struct MlaExtendBlock {
   MatView<const float> q;       ///< [R, nope + rope] of this head
@@ -33,7 +35,7 @@ struct MlaExtendBlock {
   float* max;                   ///< [R] running, stride `partial_stride`
   float* sum;                   ///< [R] running, the same stride
   size_t partial_stride;
-  MatView<float> out;           ///< [R, V] running, not normalised
+  MatView<float> out;  ///< [R, V] running, not normalised
 };
 
 /// All heads of one query row, one block of latents (Decode, absorbed): a partial softmax a head, written, not merged.
@@ -48,8 +50,8 @@ struct MlaDecodeBlock {
   MatView<float> out;  ///< [H, R]
 };
 
-/// Floats of scratch: rows is the most rows or heads of one call.
-size_t mla_extend_scratch(size_t rows);
-size_t mla_decode_scratch(size_t heads);
+/// Floats of scratch for one call of at most so many rows or heads: key_dim is nope + rope, latent_dim is R + rope.
+size_t mla_extend_scratch(size_t rows, size_t key_dim);
+size_t mla_decode_scratch(size_t heads, size_t latent_dim);
 
 }  // namespace kilin

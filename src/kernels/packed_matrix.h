@@ -10,8 +10,8 @@
 
 namespace kilin {
 
-/// How the elements of a weight matrix are stored. Plain formats are row-major, as in the checkpoint, so that they are used where
-/// the file is mapped; block-quantised ones will be stored by register tile.
+/// How the elements of a weight matrix are stored. Plain formats are row-major, as in the checkpoint, so that they are used
+/// where the file is mapped; block-quantised ones will be stored by register tile.
 enum class WeightFormat : uint8_t { f32, f16, bf16 };
 
 std::string_view to_string(WeightFormat format);

@@ -1,0 +1,76 @@
+// Products with a weight matrix, and rows of one.
+#include "kernels/naive/naive.h"
+
+namespace kilin::naive {
+
+namespace {
+
+float to_float(float x) { return x; }  // beside those of f16 and bf16 in core/dtype.h
+
+template <typename T>
+const T* row(const PackedMatrix& w, size_t r) {
+  return reinterpret_cast<const T*>(w.row(r));
+}
+
+template <typename T>
+void matmul_of(const PackedMatrix& w, MatView<const float> x, size_t begin, size_t end, MatView<float> y) {
+  for (size_t m = 0; m < x.rows(); ++m)
+    for (size_t n = begin; n < end; ++n) {
+      float sum = 0;
+      for (size_t k = 0; k < w.cols(); ++k) sum += x.row(m)[k] * to_float(row<T>(w, n)[k]);
+      y.row(m)[n] = sum;
+    }
+}
+
+template <typename T>
+void matmul_transposed_of(const PackedMatrix& w, MatView<const float> x, MatView<float> y) {
+  for (size_t m = 0; m < x.rows(); ++m)
+    for (size_t k = 0; k < w.cols(); ++k) {
+      float sum = 0;
+      for (size_t n = 0; n < w.rows(); ++n) sum += x.row(m)[n] * to_float(row<T>(w, n)[k]);
+      y.row(m)[k] = sum;
+    }
+}
+
+template <typename T>
+void gather_rows_of(const PackedMatrix& table, std::span<const int32_t> ids, MatView<float> out) {
+  for (size_t i = 0; i < ids.size(); ++i)
+    for (size_t k = 0; k < table.cols(); ++k) out.row(i)[k] = to_float(row<T>(table, static_cast<size_t>(ids[i]))[k]);
+}
+
+}  // namespace
+
+void matmul(const PackedMatrix& w, MatView<const float> x, size_t begin, size_t end, MatView<float> y) {
+  switch (w.format()) {
+    case WeightFormat::f32:
+      return matmul_of<float>(w, x, begin, end, y);
+    case WeightFormat::f16:
+      return matmul_of<f16>(w, x, begin, end, y);
+    case WeightFormat::bf16:
+      return matmul_of<bf16>(w, x, begin, end, y);
+  }
+}
+
+void matmul_transposed(const PackedMatrix& w, MatView<const float> x, MatView<float> y) {
+  switch (w.format()) {
+    case WeightFormat::f32:
+      return matmul_transposed_of<float>(w, x, y);
+    case WeightFormat::f16:
+      return matmul_transposed_of<f16>(w, x, y);
+    case WeightFormat::bf16:
+      return matmul_transposed_of<bf16>(w, x, y);
+  }
+}
+
+void gather_rows(const PackedMatrix& table, std::span<const int32_t> ids, MatView<float> out) {
+  switch (table.format()) {
+    case WeightFormat::f32:
+      return gather_rows_of<float>(table, ids, out);
+    case WeightFormat::f16:
+      return gather_rows_of<f16>(table, ids, out);
+    case WeightFormat::bf16:
+      return gather_rows_of<bf16>(table, ids, out);
+  }
+}
+
+}  // namespace kilin::naive
