@@ -25,7 +25,8 @@ void SamplingParams::validate() const {
   const auto require = [](bool holds, const char* name, double value, const char* expected) {
     if (!holds) raise(ErrorCode::InvalidArgument, "{} is {}; expected {}", name, value, expected);
   };
-  require(repetition_penalty > 0 && std::isfinite(repetition_penalty), "repetition penalty", repetition_penalty, "a number above 0");
+  require(repetition_penalty > 0 && std::isfinite(repetition_penalty), "repetition penalty", repetition_penalty,
+          "a number above 0");
   require(temperature >= 0 && std::isfinite(temperature), "temperature", temperature, "0 or a number above it");
   require(top_p > 0 && top_p <= 1, "top-p", top_p, "above 0, at most 1");
   require(min_p >= 0 && min_p <= 1, "min-p", min_p, "0 to 1");
@@ -35,7 +36,8 @@ Sampler::Sampler(const KernelTable& kernels, size_t vocab_size) : kernels_(kerne
   candidates_.reserve(vocab_size);
 }
 
-int32_t Sampler::sample(std::span<float> logits, const SamplingParams& params, std::span<const int32_t> history, uint64_t position) {
+int32_t Sampler::sample(std::span<float> logits, const SamplingParams& params, std::span<const int32_t> history,
+                        uint64_t position) {
   for (float& x : logits)
     if (std::isnan(x)) x = -std::numeric_limits<float>::infinity();
   if (params.repetition_penalty != 1.0) penalize(logits, params.repetition_penalty, history);

@@ -12,8 +12,8 @@ class StopStrings {
   /// @throws InvalidArgument for an empty stop string, which would end every text at once
   explicit StopStrings(std::vector<std::string> strings);
 
-  /// Takes more text and returns what can be shown: all up to a stop string, or up to the longest ending that could still become
-  /// one. Nothing after a stop string was found.
+  /// Takes more text and returns what can be shown: all up to a stop string, or up to the longest ending that could still
+  /// become one. Nothing after a stop string was found.
   std::string push(std::string_view text);
 
   /// What is still held back, if no stop string was found.

@@ -77,8 +77,8 @@ void KimiMlaAttention::extend(ExecContext& ctx, const ForwardBatch& batch, size_
   auto latents = frame.matrix(kMlaBlock, latent_width());        // [S, rank + rope] of one block, read back from the pool
   auto kv = frame.matrix(kMlaBlock, heads_ * (nope_ + value_));  // [S, heads x (k_nope | v)]
   auto max = frame.matrix(rows, heads_), sum = frame.matrix(rows, heads_);  // running softmax of every row and head
-  const std::span<float> scratch = frame.array<float>(ctx.pool.size() * mla_extend_scratch(kQueryRows));
-  const size_t scratch_each = mla_extend_scratch(kQueryRows);
+  const std::span<float> scratch = frame.array<float>(ctx.pool.size() * mla_extend_scratch(kQueryRows, query_dim()));
+  const size_t scratch_each = mla_extend_scratch(kQueryRows, query_dim());
   std::fill_n(max.data(), rows * heads_, -std::numeric_limits<float>::infinity());
   std::fill_n(sum.data(), rows * heads_, 0.0f);
   for (size_t r = 0; r < rows; ++r) std::ranges::fill(heads[r], 0.0f);
@@ -130,7 +130,7 @@ void KimiMlaAttention::decode(ExecContext& ctx, const LatentKvPool& pool, std::s
   auto wave_max = frame.matrix(kWave, heads_), wave_sum = frame.matrix(kWave, heads_);
   auto wave_out = frame.matrix(kWave * heads_, rank_);  // partial softmaxes, by block and head
   auto latents = frame.matrix(ctx.pool.size() * kMlaBlock, latent_width());
-  const size_t scratch_each = mla_decode_scratch(kHeadGroup);
+  const size_t scratch_each = mla_decode_scratch(kHeadGroup, latent_width());
   const std::span<float> scratch = frame.array<float>(ctx.pool.size() * scratch_each);
   const MatView<const float> q_heads(q.data(), heads_, query_dim());  // [heads, nope + rope]
 
@@ -181,12 +181,12 @@ void KimiMlaAttention::decode(ExecContext& ctx, const LatentKvPool& pool, std::s
 
 size_t KimiMlaAttention::extend_bytes(size_t tokens, size_t threads) const {
   return floats(kMlaBlock * latent_width()) + floats(kMlaBlock * heads_ * (nope_ + value_)) + 2 * floats(tokens * heads_) +
-         floats(threads * mla_extend_scratch(kQueryRows));
+         floats(threads * mla_extend_scratch(kQueryRows, query_dim()));
 }
 
 size_t KimiMlaAttention::decode_bytes(size_t threads) const {
   return 2 * floats(heads_ * rank_) + 2 * floats(heads_) + 2 * floats(kWave * heads_) + floats(kWave * heads_ * rank_) +
-         floats(threads * kMlaBlock * latent_width()) + floats(threads * mla_decode_scratch(kHeadGroup));
+         floats(threads * kMlaBlock * latent_width()) + floats(threads * mla_decode_scratch(kHeadGroup, latent_width()));
 }
 
 size_t KimiMlaAttention::workspace_bytes(size_t tokens, size_t threads) const {

@@ -11,7 +11,7 @@ namespace kilin {
 /// gathered and summed in order of rank, so that a tie in a router cannot part them.
 class Communicator {
  public:
-  virtual ~Communicator() = default;
+  virtual ~Communicator();
   virtual size_t rank() const = 0;
   virtual size_t size() const = 0;
 

@@ -1,0 +1,228 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "core/error.h"
+#include "kernels/kda.h"
+
+namespace kilin {
+
+namespace {
+
+constexpr size_t kLogitRows = 64;  // rows of logits held at once: 42 MB at the real vocabulary
+
+KvType kv_type_of(const EngineOptions& options) {
+  return options.kv_type.value_or(options.activations == ActivationType::f32 ? KvType::f32 : KvType::bf16);
+}
+
+const EngineOptions& valid(const EngineOptions& options) {
+  options.validate();
+  return options;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+void EngineOptions::validate() const {
+  const auto require = [](size_t value, size_t most, const char* name) {
+    if (value < 1 || value > most) raise(ErrorCode::InvalidArgument, "{} is {}; expected 1 to {}", name, value, most);
+  };
+  if (threads != 0) require(threads, 4096, "threads");
+  require(prefill_chunk, 1u << 20, "prefill chunk");
+  require(max_sequences, 1u << 16, "max sequences");
+  require(context_tokens, size_t{1} << 40, "context");
+}
+
+Engine::Engine(LoadedModel model, const EngineOptions& options)
+    : model_(std::move(model)),
+      options_(valid(options)),
+      kernels_(select_kernels(CpuInfo::detect(), options.kernels)),
+      pool_(options.threads == 0 ? usable_threads() : options.threads),
+      context_tokens_(std::min(options.context_tokens, config().model_max_length)),
+      pools_{RecurrentStatePool(model_.model.state_dimensions(), options.max_sequences),
+             // A page of slack a sequence: each rounds up on its own.
+             LatentKvPool(model_.model.latent_dimensions(kv_type_of(options)),
+                          LatentKvPool::pages_for(options.context_tokens) + options.max_sequences)},
+      workspace_(model_.model.workspace_bytes(options.prefill_chunk + options.max_sequences, kLogitRows, pool_.size())),
+      sampler_(kernels_, config().vocab_size),
+      batch_(options.prefill_chunk + options.max_sequences, options.max_sequences),
+      hidden_(DType::f32, {std::max(options.prefill_chunk, options.max_sequences), config().hidden_size}),
+      logits_(DType::f32, {kLogitRows, config().vocab_size}) {
+  fed_.reserve(options.max_sequences);
+  running_.reserve(options.max_sequences);
+}
+
+size_t Engine::planned_bytes() const {
+  return options_.max_sequences * pools_.states.bytes_per_slot() +
+         LatentKvPool::pages_for(options_.context_tokens) * pools_.latents.bytes_per_page() + workspace_.capacity() +
+         hidden_.bytes() + logits_.bytes();
+}
+
+ExecContext Engine::context() { return {pool_, kernels_, communicator_, workspace_, taps_, options_.activations}; }
+
+void Engine::check_ids(std::span<const int32_t> ids, size_t before) const {
+  if (ids.empty()) raise(ErrorCode::InvalidArgument, "the prompt is empty; expected at least one token");
+  for (int32_t id : ids)
+    if (id < 0 || static_cast<size_t>(id) >= config().vocab_size)
+      raise(ErrorCode::InvalidArgument, "token id {} is outside of the vocabulary: 0 to {}", id, config().vocab_size - 1);
+  if (before + ids.size() > context_tokens_)
+    raise(ErrorCode::InvalidArgument, "{} tokens are more than the context of {} holds", before + ids.size(), context_tokens_);
+}
+
+Sequence Engine::fresh_sequence() { return {pools_.states.acquire(), PageTable(pools_.latents), {}}; }
+
+std::shared_ptr<Request> Engine::submit(std::vector<int32_t> ids, GenerationParams params, TokenListener listener,
+                                        std::optional<Sequence> sequence) {
+  const size_t before = sequence ? sequence->tokens() : 0;
+  check_ids(ids, before);
+  params.sampling.validate();
+  if (params.max_new_tokens < 1) raise(ErrorCode::InvalidArgument, "the number of new tokens is 0; expected at least 1");
+  // The last token is sampled but not fed, so it needs no place.
+  params.max_new_tokens = std::min(params.max_new_tokens, context_tokens_ - before - ids.size() + 1);
+  std::optional<TextStream> stream;
+  if (!params.stop_strings.empty()) model_.require_tokenizer();
+  if (model_.tokenizer) stream.emplace(*model_.tokenizer, params.stop_strings);
+  auto request = std::make_shared<Request>(std::move(params), std::move(listener), sequence ? std::move(*sequence) : Sequence{},
+                                           ids, std::move(stream));
+  waiting_.push_back(request);
+  return request;
+}
+
+bool Engine::has_room_for(const Request& request) const {
+  const size_t pages = LatentKvPool::pages_for(request.ids_.size() + request.params_.max_new_tokens - 1);
+  const size_t held = request.sequence_.pages.pages().size();
+  const bool slot = request.sequence_.state.valid() || pools_.states.free_slots() > 0;
+  return slot && running_.size() < options_.max_sequences && (pages <= held || pages - held <= pools_.latents.free_pages());
+}
+
+// Requests start in order of arrival, and only with all the memory that they can need: none is stopped half-way for want of it.
+void Engine::admit() {
+  while (!waiting_.empty() && (waiting_.front()->cancelled_ || has_room_for(*waiting_.front()))) {
+    const std::shared_ptr<Request> request = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (request->cancelled_) {
+      request->end(FinishReason::Cancelled);
+      continue;
+    }
+    if (!request->sequence_.state.valid()) {
+      Sequence fresh = fresh_sequence();
+      fresh.ids = std::move(request->sequence_.ids);  // empty, with its reserve
+      request->sequence_ = std::move(fresh);
+    }
+    request->sequence_.pages.grow(request->ids_.size() + request->params_.max_new_tokens - 1);
+    running_.push_back(request);
+  }
+}
+
+// A prompt that does not fit is cut at a multiple of 64, which changes no byte. Chunks below 64 are cut as they come; then a
+// chunk goes in whole or not at all, so that where it is cut depends on its own length alone.
+void Engine::add_prompt_chunk(Request& request, size_t& budget) {
+  const size_t left = request.unfed().size(), start = request.sequence_.tokens();
+  size_t take = std::min(left, options_.prefill_chunk);
+  if (options_.prefill_chunk >= kKdaChunk) {
+    take = std::min(take, budget);
+    if (take < left) take = std::max(start, (start + take) / kKdaChunk * kKdaChunk) - start;
+  }
+  if (take == 0 || take > budget) return;
+  budget -= take;
+  batch_.add(request.sequence_, ForwardMode::Extend, request.unfed().first(take));
+  if (take == left) batch_.want_last_row();
+  fed_.emplace_back(&request, take);
+}
+
+void Engine::build_batch() {
+  batch_.clear();
+  fed_.clear();
+  for (const auto& request : running_) {
+    if (request->in_prompt()) continue;
+    batch_.add(request->sequence_, ForwardMode::Decode, request->unfed());
+    batch_.want_last_row();
+    fed_.emplace_back(request.get(), 1);
+  }
+  size_t budget = options_.prefill_chunk;
+  for (const auto& request : running_)
+    if (request->in_prompt()) add_prompt_chunk(*request, budget);
+}
+
+bool Engine::step() {
+  for (const auto& request : running_)
+    if (request->cancelled_) request->end(FinishReason::Cancelled);
+  std::erase_if(running_, [](const auto& request) { return request->finished(); });
+  admit();
+  if (running_.empty()) return false;
+  build_batch();
+  run_batch();
+  std::erase_if(running_, [](const auto& request) { return request->finished(); });
+  return true;
+}
+
+void Engine::run_batch() {
+  const auto start = std::chrono::steady_clock::now();
+  ExecContext ctx = context();
+  const MatView<float> hidden(hidden_.as<float>(), batch_.logit_rows(), config().hidden_size);
+  const MatView<float> logits(logits_.as<float>(), kLogitRows, config().vocab_size);
+  model_.model.forward(ctx, batch_.view(pools_), hidden);
+
+  size_t row = 0;  // of the rows that want logits, in the order of fed_
+  for (const auto& [request, tokens] : fed_) {
+    const bool was_prompt = request->in_prompt();
+    request->feed(tokens);
+    const bool samples = !request->in_prompt();
+    if (samples) {
+      const size_t in_block = row % kLogitRows;
+      if (in_block == 0) {
+        const size_t rows = std::min(kLogitRows, hidden.rows() - row);
+        model_.model.logits(ctx, hidden.rows(row, row + rows), logits.rows(0, rows));
+      }
+      const int32_t id = sampler_.sample(logits[in_block], request->params_.sampling, request->ids_, request->ids_.size());
+      ++row;
+      (was_prompt ? request->timings_.prompt_s : request->timings_.decode_s) += seconds_since(start);
+      request->accept(id);
+    } else {
+      request->timings_.prompt_s += seconds_since(start);
+    }
+    (was_prompt ? request->timings_.prompt_tokens : request->timings_.decode_tokens) += tokens;
+  }
+}
+
+void Engine::run(Request& request, const std::function<void()>& between) {
+  while (!request.finished()) {
+    if (!step())
+      raise(ErrorCode::ResourceExhausted,
+            "nothing can run: a request needs {} tokens of context, and other sequences hold the memory",
+            request.ids_.size() + request.params_.max_new_tokens - 1);
+    if (between) between();
+  }
+}
+
+void Engine::logits(std::span<const int32_t> ids, const std::function<void(size_t, MatView<const float>)>& sink) {
+  check_ids(ids, 0);
+  Sequence sequence = fresh_sequence();
+  sequence.pages.grow(ids.size());
+  ExecContext ctx = context();
+  const size_t chunk =
+      options_.prefill_chunk >= kKdaChunk ? options_.prefill_chunk / kKdaChunk * kKdaChunk : options_.prefill_chunk;
+  const MatView<float> logits(logits_.as<float>(), kLogitRows, config().vocab_size);
+  for (size_t done = 0; done < ids.size();) {
+    const auto part = ids.subspan(done, std::min(chunk, ids.size() - done));
+    batch_.clear();
+    batch_.add(sequence, ForwardMode::Extend, part);
+    batch_.want_all_rows();
+    const MatView<float> hidden(hidden_.as<float>(), part.size(), config().hidden_size);
+    model_.model.forward(ctx, batch_.view(pools_), hidden);
+    for (size_t row = 0; row < part.size(); row += kLogitRows) {
+      const size_t rows = std::min(kLogitRows, part.size() - row);
+      model_.model.logits(ctx, hidden.rows(row, row + rows), logits.rows(0, rows));
+      sink(done + row, logits.rows(0, rows));
+    }
+    sequence.ids.insert(sequence.ids.end(), part.begin(), part.end());
+    done += part.size();
+  }
+}
+
+}  // namespace kilin

@@ -1,0 +1,104 @@
+// The step loop: requests go in, batches run, tokens come out.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "engine/loaded_model.h"
+#include "engine/request.h"
+#include "engine/step_batch.h"
+
+namespace kilin {
+
+struct EngineOptions {
+  size_t threads = 0;           ///< 0: as many as this process may use
+  size_t prefill_chunk = 2048;  ///< most prompt tokens a step. From 64 on, cuts fall on multiples of 64 and change no byte
+  ActivationType activations = ActivationType::f32;
+  std::optional<KvType> kv_type;  ///< unset: that of the activations
+  size_t max_sequences = 1;       ///< sequences that may be in memory at once
+  size_t context_tokens = 32768;  ///< tokens that all sequences together may hold; at most the model's own length is used
+  KernelChoice kernels = KernelChoice::from_environment();
+
+  /// @throws InvalidArgument naming the option, its value and its range
+  void validate() const;
+};
+
+/// One model on one machine. One thread at a time drives it; requests are read by that thread.
+class Engine {
+ public:
+  /// Plans and reserves all memory that steps will use. @throws InvalidArgument, Unsupported, ResourceExhausted
+  Engine(LoadedModel model, const EngineOptions& options);
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  const LoadedModel& loaded() const { return model_; }
+  const ModelConfig& config() const { return model_.config(); }
+  const EngineOptions& options() const { return options_; }
+  const KernelTable& kernels() const { return kernels_; }
+  MemoryPools& pools() { return pools_; }
+  size_t threads() const { return pool_.size(); }
+  size_t context_tokens() const { return context_tokens_; }  ///< what one sequence may hold
+
+  /// Queues a request. @param ids what to feed: the prompt, or what follows `sequence`
+  /// @param sequence what earlier requests left; a fresh one if there is none
+  /// @throws InvalidArgument for an empty prompt, an id outside of the vocabulary, bad parameters, or more tokens than the
+  /// context
+  ///         holds; NotFound for stop strings without a tokenizer. Nothing was queued then
+  std::shared_ptr<Request> submit(std::vector<int32_t> ids, GenerationParams params, TokenListener listener = {},
+                                  std::optional<Sequence> sequence = {});
+
+  /// Runs one batch: the next chunk of waiting prompts and one token of every running request. Requests whose time has come get
+  /// their token and end. @returns false if there was nothing to do
+  bool step();
+
+  /// Steps until the request has finished. @param between called after each step, for progress and cancelling
+  void run(Request& request, const std::function<void()>& between = {});
+
+  /// Logits of every position of one fresh sequence, some rows at a time, in order.
+  /// @param sink gets [R, vocab_size] fp32, valid during the call, and the position of its first row
+  /// @throws as submit
+  void logits(std::span<const int32_t> ids, const std::function<void(size_t position, MatView<const float>)>& sink);
+
+  /// Shows inner values of all later steps to `taps`; null shows none.
+  void set_taps(Taps* taps) { taps_ = taps; }
+
+  KimiLinearForCausalLM& model() { return model_.model; }
+
+  /// Bytes planned for one engine of these options: pools and workspace, without the weights.
+  size_t planned_bytes() const;
+
+ private:
+  ExecContext context();
+  void check_ids(std::span<const int32_t> ids, size_t before) const;
+  Sequence fresh_sequence();
+  bool has_room_for(const Request& request) const;
+  void admit();
+  void build_batch();
+  void run_batch();
+  void add_prompt_chunk(Request& request, size_t& budget);
+
+  LoadedModel model_;
+  EngineOptions options_;
+  KernelTable kernels_;
+  ThreadPool pool_;
+  LocalCommunicator communicator_;
+  size_t context_tokens_;
+  MemoryPools pools_;
+  Workspace workspace_;
+  Sampler sampler_;
+  Taps* taps_ = nullptr;
+
+  std::deque<std::shared_ptr<Request>> waiting_;   // in order of arrival; without memory unless they continue a sequence
+  std::vector<std::shared_ptr<Request>> running_;  // hold a slot and all the pages that they can need
+  StepBatch batch_;
+  std::vector<std::pair<Request*, size_t>> fed_;  // of this step: who, and how many tokens
+  Tensor hidden_;                                 // [max logit rows, hidden]
+  Tensor logits_;                                 // [kLogitRows, vocab]
+};
+
+}  // namespace kilin

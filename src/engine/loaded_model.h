@@ -1,0 +1,32 @@
+// A checkpoint folder, loaded: what one needs besides pools and threads to run it.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "checkpoint/tensor_store.h"
+#include "model/generation_config.h"
+#include "model/kimi_linear_for_causal_lm.h"
+#include "text/tokenizer.h"
+
+namespace kilin {
+
+struct LoadedModel {
+  std::filesystem::path folder;
+  std::shared_ptr<const TensorStore> weights;  // the model's matrices are views into it
+  KimiLinearForCausalLM model;
+  std::shared_ptr<const Tokenizer> tokenizer;  // null where the folder holds no tokenizer: ids go in and out
+  GenerationConfig generation;
+  std::vector<int32_t> stop_ids;  // an answer ends with one of these; ascending
+
+  const ModelConfig& config() const { return model.config(); }
+
+  /// @throws Error for whatever is wrong with the folder, its configuration, weights or tokenizer
+  static LoadedModel load(const std::filesystem::path& folder, const KimiLinearForCausalLM::Progress& progress = {});
+
+  /// The tokenizer. @throws NotFound, saying that ids can be used instead
+  const Tokenizer& require_tokenizer() const;
+};
+
+}  // namespace kilin

@@ -1,0 +1,56 @@
+#include "engine/request.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kilin {
+
+std::string_view to_string(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::None:
+      return "none";
+    case FinishReason::Stop:
+      return "stop";
+    case FinishReason::Length:
+      return "length";
+    case FinishReason::Cancelled:
+      return "cancelled";
+  }
+  return "?";
+}
+
+Request::Request(GenerationParams params, TokenListener listener, Sequence sequence, std::span<const int32_t> ids,
+                 std::optional<TextStream> stream)
+    : params_(std::move(params)),
+      listener_(std::move(listener)),
+      sequence_(std::move(sequence)),
+      stream_(std::move(stream)),
+      ids_(sequence_.ids),
+      prompt_begin_(sequence_.tokens()),
+      prompt_tokens_(ids.size()) {
+  const size_t most = prompt_begin_ + prompt_tokens_ + params_.max_new_tokens;
+  ids_.reserve(most);
+  sequence_.ids.reserve(most);
+  ids_.insert(ids_.end(), ids.begin(), ids.end());
+}
+
+void Request::feed(size_t tokens) {
+  const auto fed = unfed().first(tokens);
+  sequence_.ids.insert(sequence_.ids.end(), fed.begin(), fed.end());
+  if (in_prompt()) prompt_done_ += tokens;
+}
+
+void Request::accept(int32_t id) {
+  ids_.push_back(id);
+  const bool stop_id = std::ranges::find(params_.stop_ids, id) != params_.stop_ids.end();
+  std::string shown = stream_ && !stop_id ? stream_->push(id) : std::string();
+  const bool ends = stop_id || (stream_ && stream_->stopped()) || output_ids().size() == params_.max_new_tokens;
+  if (ends && stream_) shown += stream_->finish();
+  text_ += shown;
+  if (ends) end(stop_id || (stream_ && stream_->stopped()) ? FinishReason::Stop : FinishReason::Length);
+  if (listener_) listener_({id, shown});
+}
+
+void Request::end(FinishReason reason) { finish_reason_ = reason; }
+
+}  // namespace kilin

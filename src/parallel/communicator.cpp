@@ -1,0 +1,7 @@
+#include "parallel/communicator.h"
+
+namespace kilin {
+
+Communicator::~Communicator() = default;
+
+}  // namespace kilin
