@@ -48,19 +48,23 @@ Engine::Engine(LoadedModel model, const EngineOptions& options)
              // A page of slack a sequence: each rounds up on its own.
              LatentKvPool(model_.model.latent_dimensions(kv_type_of(options)),
                           LatentKvPool::pages_for(options.context_tokens) + options.max_sequences)},
-      workspace_(model_.model.workspace_bytes(options.prefill_chunk + options.max_sequences, kLogitRows, pool_.size())),
+      workspace_(step_workspace_bytes()),
       sampler_(kernels_, config().vocab_size),
-      batch_(options.prefill_chunk + options.max_sequences, options.max_sequences),
-      hidden_(DType::f32, {std::max(options.prefill_chunk, options.max_sequences), config().hidden_size}),
-      logits_(DType::f32, {kLogitRows, config().vocab_size}) {
+      batch_(options.prefill_chunk + options.max_sequences, options.max_sequences) {
   fed_.reserve(options.max_sequences);
   running_.reserve(options.max_sequences);
 }
 
 size_t Engine::planned_bytes() const {
-  return options_.max_sequences * pools_.states.bytes_per_slot() +
-         LatentKvPool::pages_for(options_.context_tokens) * pools_.latents.bytes_per_page() + workspace_.capacity() +
-         hidden_.bytes() + logits_.bytes();
+  return (options_.max_sequences + 1) * pools_.states.bytes_per_slot() +
+         LatentKvPool::pages_for(options_.context_tokens) * pools_.latents.bytes_per_page() + workspace_.capacity();
+}
+
+size_t Engine::step_workspace_bytes() const {
+  const size_t tokens = options_.prefill_chunk + options_.max_sequences;
+  return Workspace::rounded(tokens * config().hidden_size * sizeof(float)) +
+         Workspace::rounded(kLogitRows * config().vocab_size * sizeof(float)) +
+         model_.model.workspace_bytes(tokens, kLogitRows, pool_.size());
 }
 
 ExecContext Engine::context() { return {pool_, kernels_, communicator_, workspace_, taps_, options_.activations}; }
@@ -164,8 +168,9 @@ bool Engine::step() {
 void Engine::run_batch() {
   const auto start = std::chrono::steady_clock::now();
   ExecContext ctx = context();
-  const MatView<float> hidden(hidden_.as<float>(), batch_.logit_rows(), config().hidden_size);
-  const MatView<float> logits(logits_.as<float>(), kLogitRows, config().vocab_size);
+  Workspace::Frame frame(workspace_);
+  auto hidden = frame.matrix(batch_.logit_rows(), config().hidden_size);  // of the rows that get a token
+  auto logits = frame.matrix(kLogitRows, config().vocab_size);
   model_.model.forward(ctx, batch_.view(pools_), hidden);
 
   size_t row = 0;  // of the rows that want logits, in the order of fed_
@@ -207,13 +212,15 @@ void Engine::logits(std::span<const int32_t> ids, const std::function<void(size_
   ExecContext ctx = context();
   const size_t chunk =
       options_.prefill_chunk >= kKdaChunk ? options_.prefill_chunk / kKdaChunk * kKdaChunk : options_.prefill_chunk;
-  const MatView<float> logits(logits_.as<float>(), kLogitRows, config().vocab_size);
+  Workspace::Frame frame(workspace_);
+  auto hidden_rows = frame.matrix(options_.prefill_chunk, config().hidden_size);
+  auto logits = frame.matrix(kLogitRows, config().vocab_size);
   for (size_t done = 0; done < ids.size();) {
     const auto part = ids.subspan(done, std::min(chunk, ids.size() - done));
     batch_.clear();
     batch_.add(sequence, ForwardMode::Extend, part);
     batch_.want_all_rows();
-    const MatView<float> hidden(hidden_.as<float>(), part.size(), config().hidden_size);
+    const MatView<float> hidden = hidden_rows.rows(0, part.size());
     model_.model.forward(ctx, batch_.view(pools_), hidden);
     for (size_t row = 0; row < part.size(); row += kLogitRows) {
       const size_t rows = std::min(kLogitRows, part.size() - row);

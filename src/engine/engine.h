@@ -80,6 +80,7 @@ class Engine {
   void admit();
   void build_batch();
   void run_batch();
+  size_t step_workspace_bytes() const;
   void add_prompt_chunk(Request& request, size_t& budget);
 
   LoadedModel model_;
@@ -97,8 +98,6 @@ class Engine {
   std::vector<std::shared_ptr<Request>> running_;  // hold a slot and all the pages that they can need
   StepBatch batch_;
   std::vector<std::pair<Request*, size_t>> fed_;  // of this step: who, and how many tokens
-  Tensor hidden_;                                 // [max logit rows, hidden]
-  Tensor logits_;                                 // [kLogitRows, vocab]
 };
 
 }  // namespace kilin
