@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,7 @@ class Checkpoint final : public TensorStore {
   /// @throws NotFound if the folder holds neither file, or a shard is missing; Corrupt if index and shards disagree, or a file
   /// name in the index leaves the folder; and as SafetensorsFile::open
   static std::shared_ptr<const Checkpoint> open(const std::filesystem::path& folder, Shards shards = Shards::All);
+  ~Checkpoint() override;
 
   const std::vector<std::string>& names() const override { return names_; }
   std::optional<StoredTensor> find(std::string_view name) const override;
@@ -31,14 +33,13 @@ class Checkpoint final : public TensorStore {
 
   /// File names of the shards, ascending, and which of them holds a tensor. @throws NotFound
   std::vector<std::string> shards() const;
-  const std::string& shard_of(std::string_view name) const;
+  std::string shard_of(std::string_view name) const;
 
  private:
   struct Shard;
   Checkpoint(const std::filesystem::path& folder, Shards shards);
-  ~Checkpoint() override;
   void read_index(const std::filesystem::path& index);
-  const SafetensorsFile& file_of(Shard& shard) const;
+  const SafetensorsFile& file_of(Shard& shard) const;  // REQUIRES mutex_
 
   std::filesystem::path folder_;
   std::string source_;
