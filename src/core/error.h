@@ -6,6 +6,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace kilin {
 
@@ -36,6 +37,9 @@ template <typename... Args>
 [[noreturn]] void raise(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
   throw Error(code, fmt::vformat(format, fmt::make_format_args(args...)));
 }
+
+/// Text from a file, fit to stand in a message: control characters become '?', and more than 120 bytes are cut with "...".
+std::string printable(std::string_view text);
 
 /// Throws Error(Io, "`what`: <the text of errno>"). Call it before anything else can change errno.
 [[noreturn]] void raise_errno(const std::string& what);

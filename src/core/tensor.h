@@ -22,10 +22,16 @@ constexpr DType dtype_of() {
     return DType::f16;
   else if constexpr (std::is_same_v<U, bf16>)
     return DType::bf16;
+  else if constexpr (std::is_same_v<U, double>)
+    return DType::f64;
   else if constexpr (std::is_same_v<U, int32_t>)
     return DType::i32;
-  else
+  else if constexpr (std::is_same_v<U, int64_t>)
+    return DType::i64;
+  else {
+    static_assert(std::is_same_v<U, uint8_t>, "no dtype of this type");
     return DType::u8;
+  }
 }
 
 /// Elements that somebody else owns and may write. Strides count elements.

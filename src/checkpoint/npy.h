@@ -1,0 +1,43 @@
+// NumPy's .npy files, versions 1 and 2, little-endian and C order: read whole, and written row by row.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "core/file.h"
+#include "core/mat_view.h"
+#include "core/tensor.h"
+
+namespace kilin {
+
+/// Parses a whole file's bytes; floats, integers and bools of 1 to 8 bytes keep their type.
+/// @param source names the file in errors. @throws Corrupt; Unsupported for Fortran order, big-endian data, other types, more
+/// than four axes and other versions
+Tensor parse_npy(std::span<const std::byte> file, const std::string& source);
+
+/// @throws NotFound, Io, and as parse_npy
+Tensor read_npy(const std::filesystem::path& file);
+
+/// Writes a matrix of float32 whose rows come one after another. The file appears with commit(), whole, or not at all.
+class NpyWriter {
+ public:
+  /// @throws Io
+  NpyWriter(const std::filesystem::path& file, size_t rows, size_t cols);
+
+  /// @throws InvalidArgument if there are more rows than were promised, or they are of another width; Io
+  void append(MatView<const float> rows);
+
+  /// @throws InvalidArgument if rows are missing; Io
+  void commit();
+
+ private:
+  std::filesystem::path path_;
+  AtomicFile file_;
+  size_t rows_;
+  size_t cols_;
+  size_t written_ = 0;  // rows
+};
+
+}  // namespace kilin

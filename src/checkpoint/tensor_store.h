@@ -1,0 +1,59 @@
+// What every kind of checkpoint offers: tensors by name, where their bytes are mapped. Knows files, not the model.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/shape.h"
+
+namespace kilin {
+
+/// A tensor as it lies in a file: row-major, little-endian, aligned to its element. The bytes live as long as the store that
+/// gave it.
+struct StoredTensor {
+  std::string name;
+  DType dtype = DType::f32;
+  Shape shape;
+  std::span<const std::byte> bytes;
+  std::string file;  ///< where it stands, for messages
+
+  size_t elements() const { return shape.elements(); }
+
+  /// Rows [begin, end) of the first axis under another name, in place. @pre rank >= 1, begin <= end <= shape[0]
+  StoredTensor rows(size_t begin, size_t end, std::string new_name) const;
+
+  /// The same bytes with other extents. @pre an equal number of elements
+  StoredTensor reshaped(const Shape& new_shape) const;
+};
+
+/// Tensors by name. Every function may be called from several threads at once.
+class TensorStore {
+ public:
+  virtual ~TensorStore() = default;
+
+  /// All names, ascending. Opens nothing.
+  virtual const std::vector<std::string>& names() const = 0;
+
+  /// The tensor, or nothing if no file promises that name. @throws Error if the file that should hold it can't be read
+  virtual std::optional<StoredTensor> find(std::string_view name) const = 0;
+
+  /// Names the store in messages: a folder or a file.
+  virtual const std::string& source() const = 0;
+
+  bool contains(std::string_view name) const;
+
+  /// @throws NotFound, and what find() throws
+  StoredTensor require(std::string_view name) const;
+
+ protected:
+  TensorStore() = default;
+  TensorStore(const TensorStore&) = default;
+  TensorStore& operator=(const TensorStore&) = default;
+};
+
+}  // namespace kilin
