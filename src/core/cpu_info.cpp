@@ -48,14 +48,17 @@ std::optional<double> cgroup_cpus() {
   return std::nullopt;
 }
 
-uint64_t meminfo(const std::string& key) {
-  std::ifstream in("/proc/meminfo");
+// The number after `key` in a file of lines "key number ...", or 0.
+uint64_t number_of(const std::string& file, const std::string& key) {
+  std::ifstream in(file);
   for (std::string name, rest; in >> name; std::getline(in, rest)) {
-    uint64_t kib = 0;
-    if (name == key + ":" && in >> kib) return kib * 1024;
+    uint64_t value = 0;
+    if (name == key && in >> value) return value;
   }
   return 0;
 }
+
+uint64_t meminfo(const std::string& key) { return number_of("/proc/meminfo", key + ":") * 1024; }
 
 }  // namespace
 
@@ -103,15 +106,21 @@ size_t usable_threads() {
 
 MemoryInfo MemoryInfo::detect() {
   MemoryInfo info{meminfo("MemTotal"), meminfo("MemAvailable")};
-  const std::string folder = cgroup_folder();
+  std::string folder = cgroup_folder();
   auto limit = number_in(folder + "/memory.max");
   auto used = number_in(folder + "/memory.current");
-  if (!limit)
-    limit = number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-    used = number_in("/sys/fs/cgroup/memory/memory.usage_in_bytes");
+  if (!limit) {  // version 1
+    folder = "/sys/fs/cgroup/memory";
+    limit = number_in(folder + "/memory.limit_in_bytes");
+    used = number_in(folder + "/memory.usage_in_bytes");
+  }
   if (limit && *limit < info.total) {
+    // Cached files count as used, and go when memory is needed: mapped weights among them.
+    const std::string stat = folder + "/memory.stat";
+    const uint64_t cached = number_of(stat, "inactive_file") + number_of(stat, "active_file");
+    const uint64_t held = used.value_or(0) - std::min(used.value_or(0), cached);
     info.total = *limit;
-    info.available = std::min(info.available, *limit - std::min(*limit, used.value_or(0)));
+    info.available = std::min(info.available, *limit - std::min(*limit, held));
   }
   return info;
 }

@@ -17,10 +17,15 @@ namespace {
 // A descriptor that closes itself.
 struct Descriptor {
   int fd;
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
+  ~Descriptor() { ::close(fd); }
 };
+
+// Opens to read. Without O_NONBLOCK a named pipe in a model's folder would keep us here for ever.
+int open_to_read(const std::filesystem::path& file) {
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) raise_errno(file.string());
+  return fd;
+}
 
 size_t size_of_regular_file(int fd, const std::filesystem::path& file) {
   struct stat info {};
@@ -32,8 +37,7 @@ size_t size_of_regular_file(int fd, const std::filesystem::path& file) {
 }  // namespace
 
 std::string read_file(const std::filesystem::path& file) {
-  const Descriptor descriptor{::open(file.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (descriptor.fd < 0) raise_errno(file.string());
+  const Descriptor descriptor{open_to_read(file)};
   std::string text(size_of_regular_file(descriptor.fd, file), '\0');
   for (size_t done = 0; done < text.size();) {
     const ssize_t n = ::read(descriptor.fd, text.data() + done, text.size() - done);
@@ -46,8 +50,7 @@ std::string read_file(const std::filesystem::path& file) {
 }
 
 MappedFile::MappedFile(const std::filesystem::path& file) : path_(file) {
-  const Descriptor descriptor{::open(file.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (descriptor.fd < 0) raise_errno(file.string());
+  const Descriptor descriptor{open_to_read(file)};
   size_ = size_of_regular_file(descriptor.fd, file);
   if (size_ == 0) return;
   void* p = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor.fd, 0);
@@ -70,6 +73,10 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 AtomicFile::AtomicFile(const std::filesystem::path& target) : target_(target) {
+  // Renaming over a device, such as /dev/null, would replace it by a plain file.
+  struct stat info {};
+  if (::stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
+    raise(ErrorCode::InvalidArgument, "{}: not a regular file, so it cannot be replaced", target.string());
   temporary_ = target;
   temporary_ += ".part-" + std::to_string(::getpid());
   descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

@@ -35,7 +35,7 @@ class MappedFile {
 /// was.
 class AtomicFile {
  public:
-  /// @throws Io
+  /// @throws InvalidArgument if the target is a folder, a device or a pipe; NotFound, Io
   explicit AtomicFile(const std::filesystem::path& target);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;

@@ -1,5 +1,6 @@
 #include "core/json.h"
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -55,6 +56,9 @@ class Watcher {
 }  // namespace
 
 Json parse_json(std::string_view text, std::string_view source) {
+  // nlohmann takes a NUL for the end of its input and would not look at what follows.
+  const size_t nul = text.find('\0');
+  if (nul != std::string_view::npos) raise(ErrorCode::Corrupt, "{}: not valid JSON at byte {}", source, nul + 1);
   Watcher watcher(source);
   try {
     return Json::parse(text.begin(), text.end(), std::ref(watcher));

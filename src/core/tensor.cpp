@@ -1,15 +1,15 @@
 #include "core/tensor.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 #include "core/error.h"
 
 namespace kilin {
 
-std::string to_string(const Shape& shape) {
-  std::string text = "[";
-  for (size_t axis = 0; axis < shape.rank(); ++axis) text += (axis ? ", " : "") + std::to_string(shape[axis]);
-  return text + "]";
+namespace {
+constexpr size_t kAlignment = 64;
 }
 
 bool TensorView::is_contiguous() const {
@@ -20,12 +20,16 @@ bool TensorView::is_contiguous() const {
 }
 
 Tensor::Tensor(DType dtype, const Shape& shape) : shape_(shape), dtype_(dtype) {
-  const size_t rounded = (bytes() + 63) / 64 * 64;
-  data_.reset(static_cast<std::byte*>(std::aligned_alloc(64, rounded == 0 ? 64 : rounded)));
-  if (!data_)
-    raise(ErrorCode::ResourceExhausted, "no memory for a tensor {} of {}: {} bytes", to_string(shape), to_string(dtype),
-          bytes());
-  std::memset(data_.get(), 0, rounded);
+  size_t bytes = size_of(dtype);
+  bool fits = true;
+  if (std::find(shape.begin(), shape.end(), size_t{0}) != shape.end()) bytes = 0;
+  for (size_t extent : shape) fits = fits && !__builtin_mul_overflow(bytes, extent, &bytes);
+  if (fits && bytes <= SIZE_MAX - kAlignment) {
+    const size_t rounded = std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+    data_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded)));
+    if (data_) std::memset(data_.get(), 0, rounded);
+  }
+  if (!data_) raise(ErrorCode::ResourceExhausted, "no memory for a tensor {} of {}", to_string(shape), to_string(dtype));
 }
 
 }  // namespace kilin

@@ -4,8 +4,10 @@
 #include <array>
 #include <cassert>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <type_traits>
 
 #include "core/dtype.h"
 #include "core/mat_view.h"
@@ -13,25 +15,43 @@
 
 namespace kilin {
 
+namespace detail {
+template <typename T>
+struct DTypeOf;  // a type that no DType stands for does not compile
+template <>
+struct DTypeOf<float> : std::integral_constant<DType, DType::f32> {};
+template <>
+struct DTypeOf<f16> : std::integral_constant<DType, DType::f16> {};
+template <>
+struct DTypeOf<bf16> : std::integral_constant<DType, DType::bf16> {};
+template <>
+struct DTypeOf<double> : std::integral_constant<DType, DType::f64> {};
+template <>
+struct DTypeOf<int8_t> : std::integral_constant<DType, DType::i8> {};
+template <>
+struct DTypeOf<uint8_t> : std::integral_constant<DType, DType::u8> {};
+template <>
+struct DTypeOf<std::byte> : std::integral_constant<DType, DType::u8> {};
+template <>
+struct DTypeOf<int16_t> : std::integral_constant<DType, DType::i16> {};
+template <>
+struct DTypeOf<uint16_t> : std::integral_constant<DType, DType::u16> {};
+template <>
+struct DTypeOf<int32_t> : std::integral_constant<DType, DType::i32> {};
+template <>
+struct DTypeOf<uint32_t> : std::integral_constant<DType, DType::u32> {};
+template <>
+struct DTypeOf<int64_t> : std::integral_constant<DType, DType::i64> {};
+template <>
+struct DTypeOf<uint64_t> : std::integral_constant<DType, DType::u64> {};
+template <>
+struct DTypeOf<bool> : std::integral_constant<DType, DType::boolean> {};
+}  // namespace detail
+
+/// The DType of elements of type T.
 template <typename T>
 constexpr DType dtype_of() {
-  using U = std::remove_const_t<T>;
-  if constexpr (std::is_same_v<U, float>)
-    return DType::f32;
-  else if constexpr (std::is_same_v<U, f16>)
-    return DType::f16;
-  else if constexpr (std::is_same_v<U, bf16>)
-    return DType::bf16;
-  else if constexpr (std::is_same_v<U, double>)
-    return DType::f64;
-  else if constexpr (std::is_same_v<U, int32_t>)
-    return DType::i32;
-  else if constexpr (std::is_same_v<U, int64_t>)
-    return DType::i64;
-  else {
-    static_assert(std::is_same_v<U, uint8_t>, "no dtype of this type");
-    return DType::u8;
-  }
+  return detail::DTypeOf<std::remove_const_t<T>>::value;
 }
 
 /// Elements that somebody else owns and may write. Strides count elements.

@@ -1,8 +1,10 @@
 #include "core/thread_pool.h"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
+#include "core/error.h"
 #include "core/float_mode.h"
 
 #if defined(__x86_64__)
@@ -35,10 +37,19 @@ void await_change(const std::atomic<uint32_t>& value, uint32_t old) {
 }  // namespace
 
 ThreadPool::ThreadPool(size_t threads) {
-  for (size_t worker = 1; worker < threads; ++worker) workers_.emplace_back([this, worker] { work(worker); });
+  try {
+    for (size_t worker = 1; worker < threads; ++worker) workers_.emplace_back([this, worker] { work(worker); });
+  } catch (const std::system_error& error) {
+    const size_t started = size();
+    stop();  // a thread that is not joined would end the program
+    raise(ErrorCode::ResourceExhausted, "cannot start {} threads: the system stopped at {} ({})", threads, started,
+          error.code().message());
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
   stopping_.store(true, std::memory_order_relaxed);
   epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();

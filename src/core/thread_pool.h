@@ -23,7 +23,8 @@ struct Slice {
 /// sleep.
 class ThreadPool {
  public:
-  /// @param threads how many work on a loop, the caller among them; at least 1
+  /// @param threads how many work on a loop, the caller among them; 0 counts as 1
+  /// @throws ResourceExhausted if the system gives no more threads
   explicit ThreadPool(size_t threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -51,6 +52,7 @@ class ThreadPool {
   void run(const Loop& loop);
   void take_slices(size_t worker);
   void work(size_t worker);
+  void stop();
 
   std::vector<std::thread> workers_;
   Loop loop_;

@@ -21,14 +21,15 @@ Workspace::Frame::~Frame() {
 }
 
 void* Workspace::take(size_t bytes) {
-  const size_t size = rounded(bytes);
-  if (size > capacity() - used_)
+  const size_t left = capacity() - used_;
+  if (bytes > left || rounded(bytes) > left)
     raise(ErrorCode::ResourceExhausted, "workspace of {} bytes is too small: {} in use, {} more needed", capacity(), used_,
-          size);
+          bytes);
   std::byte* p = memory_.data() + used_;
+  const size_t size = rounded(bytes);
   used_ += size;
   peak_ = std::max(peak_, used_);
-  if (kPoison) std::memset(p, 0xff, size);
+  if (kPoison && size > 0) std::memset(p, 0xff, size);
   return p;
 }
 

@@ -1,0 +1,7 @@
+#include "core/version.h"
+
+namespace kilin {
+
+std::string_view version() { return KILIN_VERSION; }
+
+}  // namespace kilin

@@ -1,0 +1,33 @@
+#include "support/allocations.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+namespace kilin::testing {
+namespace {
+
+struct alignas(64) Line {
+  char bytes[64];
+};
+
+// Keeps the compiler from leaving out a `new` whose object nobody sees.
+void show(const void* p) { asm volatile("" : : "g"(p) : "memory"); }
+
+template <typename F>
+size_t allocations_of(F&& f) {
+  const size_t before = allocations();
+  f();
+  return allocations() - before;
+}
+
+TEST(Allocations, CountsObjectsArraysAndAlignedOnes) {
+  EXPECT_EQ(allocations_of([] { show(std::make_unique<int>(7).get()); }), 1u);
+  EXPECT_EQ(allocations_of([] { show(std::unique_ptr<int[]>(new int[8]).get()); }), 1u);
+  EXPECT_EQ(allocations_of([] { show(std::vector<Line>(3).data()); }), 1u);
+  EXPECT_EQ(allocations_of([] {}), 0u);
+}
+
+}  // namespace
+}  // namespace kilin::testing
