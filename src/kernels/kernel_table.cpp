@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "core/error.h"
+#include "kernels/isa.h"
 #include "kernels/ops.h"
 
 namespace kilin {
@@ -18,18 +19,6 @@ std::string known_isas() {
   std::string names;
   for (Isa isa : kIsas) names += fmt::format("{}{}", names.empty() ? "" : ", ", to_string(isa));
   return names;
-}
-
-bool supports(const CpuInfo& cpu, Isa isa) {
-  switch (isa) {
-    case Isa::Scalar:
-      return true;
-    case Isa::Avx2:
-      return cpu.avx2 && cpu.fma && cpu.f16c;
-    case Isa::Avx512:
-      return cpu.avx512;
-  }
-  return false;
 }
 
 std::string known_ops() {
@@ -83,7 +72,7 @@ KernelTable select_kernels(const CpuInfo& cpu, const KernelChoice& choice) {
     raise(ErrorCode::InvalidArgument, "KILIN_ISA: '{}' is not an instruction set; known are {}", choice.isa, known_isas());
   if (!supports(cpu, isa)) raise(ErrorCode::Unsupported, "KILIN_ISA: this CPU ({}) has no {}", cpu.name, to_string(isa));
 
-  KernelTable table = naive_kernels();
+  KernelTable table = *kernels_of(isa);
   use_naive_forms(choice.naive, table);
   return table;
 }

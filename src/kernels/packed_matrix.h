@@ -31,6 +31,7 @@ class PackedMatrix {
   size_t cols() const { return cols_; }
   size_t bytes_per_row() const { return cols_ * (format_ == WeightFormat::f32 ? 4 : 2); }
   size_t bytes() const { return rows_ * bytes_per_row(); }
+  const std::byte* data() const { return data_; }
   const std::byte* row(size_t r) const { return data_ + r * bytes_per_row(); }
 
   /// Rows [begin, end): one head's or one rank's share.

@@ -1,0 +1,16 @@
+// All kernels, in terms of the vectors of the vec_*.inl before it. Included once by each isa_*.cpp, inside its namespace and target
+// region. Each file uses words of those above it.
+
+// clang-format off
+#include "kernels/generic/math.inl"
+#include "kernels/generic/elementwise.inl"
+#include "kernels/generic/norm.inl"
+#include "kernels/generic/conv.inl"
+#include "kernels/generic/route.inl"
+#include "kernels/generic/products.inl"
+#include "kernels/generic/matmul.inl"
+#include "kernels/generic/chunk_kda.inl"
+#include "kernels/generic/recurrent_kda.inl"
+#include "kernels/generic/mla.inl"
+#include "kernels/generic/softmax.inl"
+// clang-format on

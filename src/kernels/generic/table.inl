@@ -1,0 +1,28 @@
+// The table of one instruction set, outside of its target region. An op that is forgotten here does not compile.
+const KernelTable kKernels = {
+    .isa = kIsa,
+    .matmul = matmul,
+    .matmul_transposed = matmul_transposed,
+    .gather_rows = gather_rows,
+    .round_to_bf16 = round_to_bf16,
+    .add = add,
+    .add_scaled = add_scaled,
+    .rms_norm = rms_norm,
+    .gated_rms_norm = gated_rms_norm,
+    .l2_norm = l2_norm,
+    .silu_mul = silu_mul,
+    .causal_conv_silu = causal_conv_silu,
+    .kda_gate = kda_gate,
+    .sigmoid = sigmoid,
+    .route = route,
+    .chunk_kda = chunk_kda,
+    .fused_recurrent_kda = fused_recurrent_kda,
+    .mla_extend_block = mla_extend_block,
+    .mla_decode_block = mla_decode_block,
+    .softmax_merge = softmax_merge,
+    .softmax_finish = softmax_finish,
+    .max_and_exp_sum = max_and_exp_sum,
+    .exp_shifted = exp_shifted,
+};
+
+const MathTable kMath = {.exp = exp, .softplus = softplus, .sigmoid = sigmoid};

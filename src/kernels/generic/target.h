@@ -1,0 +1,18 @@
+// Functions between KILIN_TARGET_BEGIN and KILIN_TARGET_END are compiled for the named instruction sets. A whole file compiled
+// with -mavx512f would also compile the std templates that it uses for AVX-512, and the linker may keep those for everybody; a
+// region opened after the last #include has no such leak. g++ and clang spell it differently.
+//
+// Inside a region, no lambdas: they do not take part in the region's target.
+#pragma once
+
+#define KILIN_PRAGMA(text) _Pragma(#text)
+
+#if defined(__clang__)
+#define KILIN_TARGET_BEGIN(isa) KILIN_PRAGMA(clang attribute push(__attribute__((target(isa))), apply_to = function))
+#define KILIN_TARGET_END KILIN_PRAGMA(clang attribute pop)
+#define KILIN_UNROLL KILIN_PRAGMA(unroll)
+#else
+#define KILIN_TARGET_BEGIN(isa) KILIN_PRAGMA(GCC push_options) KILIN_PRAGMA(GCC target(isa))
+#define KILIN_TARGET_END KILIN_PRAGMA(GCC pop_options)
+#define KILIN_UNROLL KILIN_PRAGMA(GCC unroll 16)
+#endif

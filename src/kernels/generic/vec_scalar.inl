@@ -1,0 +1,70 @@
+// Vectors of four floats as both compilers know them on every CPU: the baseline's SSE2 on x86, NEON on Arm.
+//
+// Every vec_*.inl defines the same words: Vec of kWidth floats, Mask, Ints; loads and stores of all or of the first n lanes
+// (the others read as 0); arithmetic by operators. max and min return their second operand where either is a NaN.
+
+inline constexpr size_t kWidth = 4;
+using Vec = float __attribute__((vector_size(16)));
+using Ints = int32_t __attribute__((vector_size(16)));
+using Mask = Ints;  // 0 or -1 a lane
+
+inline Vec splat(float x) { return Vec{x, x, x, x}; }
+inline Vec zero() { return splat(0); }
+inline Ints splat_int(int32_t x) { return Ints{x, x, x, x}; }
+
+inline Vec load(const float* p) {
+  Vec v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+inline void store(float* p, Vec v) { std::memcpy(p, &v, sizeof v); }
+inline Vec load_first(const float* p, size_t n) {
+  Vec v = zero();
+  for (size_t i = 0; i < n; ++i) v[i] = p[i];
+  return v;
+}
+inline void store_first(float* p, Vec v, size_t n) {
+  for (size_t i = 0; i < n; ++i) p[i] = v[i];
+}
+inline Vec load(const bf16* p) { return Vec{to_float(p[0]), to_float(p[1]), to_float(p[2]), to_float(p[3])}; }
+inline Vec load(const f16* p) { return Vec{to_float(p[0]), to_float(p[1]), to_float(p[2]), to_float(p[3])}; }
+template <typename Half>
+inline Vec load_first(const Half* p, size_t n) {
+  Vec v = zero();
+  for (size_t i = 0; i < n; ++i) v[i] = to_float(p[i]);
+  return v;
+}
+
+inline Ints bits_of(Vec v) { return reinterpret_cast<Ints>(v); }
+inline Vec from_bits(Ints v) { return reinterpret_cast<Vec>(v); }
+inline Ints plus(Ints a, Ints b) { return a + b; }
+inline Ints minus(Ints a, Ints b) { return a - b; }
+inline Ints both(Ints a, Ints b) { return a & b; }
+template <int N>
+inline Ints shift_left(Ints a) {
+  return a << N;
+}
+template <int N>
+inline Ints shift_right(Ints a) {  // keeps the sign
+  return a >> N;
+}
+
+// No fused form here: the baseline has none, and std::fma would be a call.
+inline Vec fma(Vec a, Vec b, Vec c) { return a * b + c; }
+
+inline Mask lanes_below(size_t n) { return Ints{0, 1, 2, 3} < splat_int(static_cast<int32_t>(n)); }
+inline Mask only_lane(size_t lane) { return Ints{0, 1, 2, 3} == splat_int(static_cast<int32_t>(lane)); }
+inline Mask is_nan(Vec v) { return v != v; }
+inline Vec select(Mask m, Vec a, Vec b) { return from_bits((m & bits_of(a)) | (~m & bits_of(b))); }
+inline Ints select(Mask m, Ints a, Ints b) { return (m & a) | (~m & b); }
+inline Vec max(Vec a, Vec b) { return select(a > b, a, b); }
+inline Vec min(Vec a, Vec b) { return select(a < b, a, b); }
+inline Vec abs(Vec v) { return from_bits(both(bits_of(v), splat_int(0x7fffffff))); }
+
+inline float first_lane(Vec v) { return v[0]; }
+inline float sum_lanes(Vec v) { return (v[0] + v[2]) + (v[1] + v[3]); }
+inline float max_lane(Vec v) {
+  float most = v[0];
+  for (size_t i = 1; i < kWidth; ++i) most = most > v[i] ? most : v[i];
+  return most;
+}

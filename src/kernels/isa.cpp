@@ -1,0 +1,51 @@
+#include "kernels/isa.h"
+
+namespace kilin {
+
+const KernelTable* kernels_of(Isa isa) {
+  switch (isa) {
+    case Isa::Scalar:
+      return &scalar::kKernels;
+#if defined(__x86_64__)
+    case Isa::Avx2:
+      return &avx2::kKernels;
+    case Isa::Avx512:
+      return &avx512::kKernels;
+#else
+    default:
+      break;
+#endif
+  }
+  return nullptr;
+}
+
+const MathTable* math_of(Isa isa) {
+  switch (isa) {
+    case Isa::Scalar:
+      return &scalar::kMath;
+#if defined(__x86_64__)
+    case Isa::Avx2:
+      return &avx2::kMath;
+    case Isa::Avx512:
+      return &avx512::kMath;
+#else
+    default:
+      break;
+#endif
+  }
+  return nullptr;
+}
+
+bool supports(const CpuInfo& cpu, Isa isa) {
+  switch (isa) {
+    case Isa::Scalar:
+      return true;
+    case Isa::Avx2:
+      return cpu.avx2 && cpu.fma && cpu.f16c;
+    case Isa::Avx512:
+      return cpu.avx512;
+  }
+  return false;
+}
+
+}  // namespace kilin

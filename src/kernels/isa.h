@@ -1,0 +1,38 @@
+// The tables of single instruction sets, and what a test needs of their inside.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/kernel_table.h"
+
+namespace kilin {
+
+/// Functions of generic/math.inl over arrays, for tests.
+struct MathTable {
+  void (*exp)(const float* x, size_t n, float* out);
+  void (*softplus)(const float* x, size_t n, float* out);
+  void (*sigmoid)(const float* x, size_t n, float* out);
+};
+
+/// nullptr where this build has none for `isa`. Calling into one needs a CPU that supports it; see `supports`.
+const KernelTable* kernels_of(Isa isa);
+const MathTable* math_of(Isa isa);
+
+bool supports(const CpuInfo& cpu, Isa isa);
+
+namespace scalar {
+extern const KernelTable kKernels;
+extern const MathTable kMath;
+}  // namespace scalar
+#if defined(__x86_64__)
+namespace avx2 {
+extern const KernelTable kKernels;
+extern const MathTable kMath;
+}  // namespace avx2
+namespace avx512 {
+extern const KernelTable kKernels;
+extern const MathTable kMath;
+}  // namespace avx512
+#endif
+
+}  // namespace kilin

@@ -1,0 +1,27 @@
+// AVX-512 F, BW, CD, DQ and VL: 32 registers of sixteen floats.
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#include "kernels/generic/includes.h"
+
+KILIN_TARGET_BEGIN("avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")
+namespace kilin::avx512 {
+
+inline constexpr Isa kIsa = Isa::Avx512;
+
+// Register tiles: rows x columns of dot products; rows of a 16-wide KDA panel; keys or rows of attention, two vectors wide.
+inline constexpr size_t kDotRows = 6, kDotColumns = 4, kPanelRows = 16, kScoreRows = 8;
+
+#include "kernels/generic/vec_avx512.inl"
+
+#include "kernels/generic/kernels.inl"
+
+}  // namespace kilin::avx512
+KILIN_TARGET_END
+
+namespace kilin::avx512 {
+#include "kernels/generic/table.inl"
+}  // namespace kilin::avx512
+
+#endif
