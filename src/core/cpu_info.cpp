@@ -31,7 +31,7 @@ std::optional<uint64_t> number_in(const std::string& file) {
 std::string cgroup_folder() {
   const std::string line = first_line("/proc/self/cgroup");
   if (line.rfind("0::", 0) == 0) {
-    const std::string folder = "/sys/fs/cgroup" + line.substr(3);
+    std::string folder = "/sys/fs/cgroup" + line.substr(3);
     if (std::ifstream(folder + "/cgroup.procs")) return folder;
   }
   return "/sys/fs/cgroup";

@@ -42,7 +42,7 @@ TEST(Reservation, HasOneOwnerWhenMoved) {
   Reservation a(4096, "test");
   std::byte* data = a.data();
   Reservation b = std::move(a);
-  EXPECT_EQ(a.data(), nullptr);  // NOLINT(bugprone-use-after-move): what is left behind is the point
+  EXPECT_EQ(a.data(), nullptr);  // moved from: nothing is left
   EXPECT_EQ(b.data(), data);
   Reservation c(8192, "test");
   c = std::move(b);

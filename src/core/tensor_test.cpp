@@ -47,7 +47,7 @@ TEST(Tensor, GivesItsElementsAwayWhenMoved) {
   a.as<int32_t>()[3] = 7;
   const int32_t* data = a.as<int32_t>();
   const Tensor b = std::move(a);
-  EXPECT_TRUE(a.empty());  // NOLINT(bugprone-use-after-move): what is left behind is the point
+  EXPECT_TRUE(a.empty());  // moved from: nothing is left
   EXPECT_EQ(b.as<int32_t>(), data);
   EXPECT_EQ(b.as<int32_t>()[3], 7);
 }

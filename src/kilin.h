@@ -1,0 +1,6 @@
+// The library in one header, for those who embed it: #include <kilin/kilin.h>.
+#pragma once
+
+#include "core/cpu_info.h"
+#include "core/error.h"
+#include "core/version.h"
