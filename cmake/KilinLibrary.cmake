@@ -8,7 +8,7 @@ function(kilin_library NAME)
   cmake_parse_arguments(ARG "INTERNAL" "" "DEPS;LINK;PRIVATE_LINK" ${ARGN})
   file(GLOB_RECURSE SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   set(TESTS ${SOURCES})
-  list(FILTER SOURCES EXCLUDE REGEX "_test\\.cpp$")
+  list(FILTER SOURCES EXCLUDE REGEX "(_test|/main)\\.cpp$")  # main.cpp is a program of the folder
   list(FILTER TESTS INCLUDE REGEX "_test\\.cpp$")
   file(GLOB_RECURSE HEADERS CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
 

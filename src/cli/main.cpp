@@ -1,0 +1,77 @@
+// kilin: reads the command line, runs one command, and turns what went wrong into a line on standard error and an exit code.
+#include <unistd.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <exception>
+#include <new>
+
+#include "cli/commands.h"
+#include "cli/context.h"
+#include "core/error.h"
+#include "core/version.h"
+
+namespace kilin::cli {
+
+namespace {
+
+enum ExitCode { kSuccess = 0, kFailure = 1, kUsage = 2 };
+
+// The embedded model lies at the same place beside the program in the build tree and where it was installed.
+std::filesystem::path embedded_model() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "share/kilin/models/tiny";
+}
+
+int fail(const Context& context, int code, std::string_view message) {
+  context.err.print("kilin: {}\n", message);
+  return code;
+}
+
+void describe_program(CLI::App& app, Context& context) {
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::string(version()), "Print the version");
+  app.set_help_flag("-h,--help", "Print this help");
+  app.get_formatter()->column_width(34);
+  app.footer(
+      "MODEL is a folder as Hugging Face has it; left out, it is the tiny model that comes with Kilin.\n"
+      "`kilin COMMAND --help` says more about a command. Exit codes: 0, 1 for a failure, 2 for wrong usage.");
+  add_info(app, context);
+}
+
+int run(int argc, char** argv) {
+  prepare_standard_streams();
+  Context context;
+  try {
+    context.tiny_model = embedded_model();
+    CLI::App app("Kilin runs Kimi-Linear models on CPUs.", "kilin");
+    describe_program(app, context);
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::CallForVersion&) {
+      context.out.print("kilin {}\n", version());
+      return kSuccess;
+    } catch (const CLI::Success&) {
+      context.out.write(app.help());
+      return kSuccess;
+    } catch (const CLI::ParseError& error) {
+      return fail(context, kUsage, error.what());
+    }
+    context.run();
+    return kSuccess;
+  } catch (const ReaderGone&) {
+    return kFailure;
+  } catch (const Error& error) {
+    return fail(context, error.code() == ErrorCode::InvalidArgument ? kUsage : kFailure, error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(context, kFailure, "out of memory");
+  } catch (const std::exception& error) {
+    return fail(context, kFailure, error.what());
+  }
+}
+
+}  // namespace
+
+}  // namespace kilin::cli
+
+int main(int argc, char** argv) { return kilin::cli::run(argc, argv); }

@@ -1,0 +1,95 @@
+#include "cli/options.h"
+
+#include <CLI/App.hpp>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "cli/context.h"
+#include "core/error.h"
+
+namespace kilin::cli {
+
+namespace {
+
+// The whole of `text` as a number; what is wrong with it otherwise.
+template <typename T>
+T parse_whole(std::string_view option, std::string_view text, std::string_view expected) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc::result_out_of_range)
+    raise(ErrorCode::InvalidArgument, "{} is {}, which is too large or too small; expected {}", option, text, expected);
+  if (error != std::errc() || end != text.data() + text.size())
+    raise(ErrorCode::InvalidArgument, "{} is '{}'; expected {}", option, text, expected);
+  return value;
+}
+
+// "--max-tokens" of "-n,--max-tokens"
+std::string long_name(const std::string& name) { return name.substr(name.rfind(',') + 1); }
+
+template <typename Assign>
+CLI::Option* add_parsed(CLI::App& app, const std::string& name, const char* type, const std::string& description,
+                        Assign assign) {
+  std::function<void(const std::string&)> take = [option = long_name(name), assign](const std::string& text) {
+    assign(option, text);
+  };
+  return app.add_option_function(name, take, description)->type_name(type);
+}
+
+}  // namespace
+
+uint64_t parse_unsigned(std::string_view option, std::string_view text) {
+  return parse_whole<uint64_t>(option, text, "a whole number from 0 on");
+}
+
+double parse_number(std::string_view option, std::string_view text) {
+  const auto value = parse_whole<double>(option, text, "a number");
+  if (!std::isfinite(value)) raise(ErrorCode::InvalidArgument, "{} is {}; expected a finite number", option, text);
+  return value;
+}
+
+std::vector<int32_t> parse_ids(std::string_view option, std::string_view text) {
+  std::vector<int32_t> ids;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    ids.push_back(parse_whole<int32_t>(option, text.substr(begin, end - begin), "token ids with commas between, as in 5,17,9"));
+    begin = end + 1;
+  }
+  return ids;
+}
+
+CLI::Option* add_unsigned(CLI::App& app, const std::string& name, size_t& target, const std::string& description) {
+  return add_parsed(app, name, "N", description,
+                    [&target](const std::string& option, const std::string& text) { target = parse_unsigned(option, text); });
+}
+
+CLI::Option* add_unsigned(CLI::App& app, const std::string& name, std::optional<uint64_t>& target,
+                          const std::string& description) {
+  return add_parsed(app, name, "N", description,
+                    [&target](const std::string& option, const std::string& text) { target = parse_unsigned(option, text); });
+}
+
+CLI::Option* add_number(CLI::App& app, const std::string& name, std::optional<double>& target, const std::string& description) {
+  return add_parsed(app, name, "X", description,
+                    [&target](const std::string& option, const std::string& text) { target = parse_number(option, text); });
+}
+
+CLI::Option* add_texts(CLI::App& app, const std::string& name, std::vector<std::string>& target,
+                       const std::string& description) {
+  // With extra arguments allowed, CLI11 would take apart a text like "[a,b]", and take MODEL for a text.
+  return app.add_option(name, target, description)->allow_extra_args(false)->type_name("TEXT");
+}
+
+CLI::Option* add_model(CLI::App& app, std::optional<std::string>& target) {
+  return app.add_option("MODEL", target, "Folder of the model; left out: the tiny one that comes with Kilin")->type_name("");
+}
+
+std::filesystem::path model_folder(const Context& context, const std::optional<std::string>& model) {
+  if (model) return *model;
+  if (!std::filesystem::is_directory(context.tiny_model))
+    raise(ErrorCode::NotFound, "{}: the model that comes with Kilin is not there; name the folder of another one",
+          context.tiny_model.lexically_normal().string());
+  return context.tiny_model;
+}
+
+}  // namespace kilin::cli

@@ -1,0 +1,43 @@
+// Standard output and standard error: bytes go out at once, and a failure to write is noticed.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <string_view>
+
+namespace kilin::cli {
+
+/// Thrown where whoever read our output has gone (a closed pipe): no fault that anybody needs to be told of.
+struct ReaderGone {};
+
+/// A stream that is open already. Copies write to the same stream.
+class Output {
+ public:
+  static Output standard_output();  ///< its failures are errors
+  static Output standard_error();   ///< its failures are ignored: there is nowhere to tell them
+
+  /// @throws Error(Io), ReaderGone
+  void write(std::string_view text) const;
+
+  /// fmt's format. @throws as write
+  template <typename... Args>
+  void print(fmt::format_string<Args...> format, Args&&... args) const {
+    write(fmt::vformat(format, fmt::make_format_args(args...)));
+  }
+
+  bool is_terminal() const { return is_terminal_; }
+
+ private:
+  enum class OnFailure { Throw, Ignore };
+  Output(int descriptor, OnFailure on_failure);
+
+  int descriptor_;
+  OnFailure on_failure_;
+  bool is_terminal_;
+};
+
+/// Makes sure that descriptors 0 to 2 are open, so that no file that is opened later becomes "standard output"; and that
+/// writing to a closed pipe is an error instead of the end. Call it once, first.
+void prepare_standard_streams();
+
+}  // namespace kilin::cli
