@@ -23,7 +23,7 @@ std::vector<int32_t> ints(const Tensor& t) { return {t.as<const int32_t>(), t.as
 const std::vector<std::string> kPrompts = {"T001", "T002", "T003", "T008", "T063", "T064", "T065", "T130", "T300"};
 
 class GoldenPrompt : public ::testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Tiny, GoldenPrompt, ::testing::ValuesIn(kPrompts), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Tiny, GoldenPrompt, ::testing::ValuesIn(kPrompts), [](const auto& test) { return test.param; });
 
 TEST_P(GoldenPrompt, LogitsAreTheReferences) {
   GOLDEN_OR_SKIP(folder, "tiny/" + GetParam());

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -108,7 +109,7 @@ struct Layer {
     const size_t tokens = x.size() / hidden;
     Workspace workspace(attention.workspace_bytes(backend, tokens, threads.size()));
     std::vector<SequenceSpan> spans;
-    for (const StateHandle& handle : handles) spans.push_back({.mode = mode, .start = start, .state_slot = handle.slot()});
+    for (const StateHandle& handle : handles) spans.push_back({.mode = mode, .start = start, .state_slot = handle.slot(), .pages = {}});
     const std::vector<int32_t> ids(tokens);
     const ForwardBatch batch = {ids, cu_seqlens, spans, {}, &pools};
     ExecContext ctx = {threads, kernels, communicator, workspace, taps, activation_type};
@@ -216,8 +217,8 @@ class GoldenKda : public ::testing::TestWithParam<std::tuple<std::string, Forwar
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenKda,
                          ::testing::Combine(::testing::ValuesIn(kCases),
                                             ::testing::Values(ForwardMode::Extend, ForwardMode::Decode)),
-                         [](const auto& info) {
-                           return std::get<0>(info.param) + "_" + std::string(to_string(std::get<1>(info.param)));
+                         [](const auto& test) {
+                           return std::get<0>(test.param) + "_" + std::string(to_string(std::get<1>(test.param)));
                          });
 
 TEST_P(GoldenKda, OutputAndStatesAreTheReferences) {
@@ -237,8 +238,11 @@ TEST_P(GoldenKda, OutputAndStatesAreTheReferences) {
   const std::map<std::string, Value> mid = {{"mid.q", Value::AttentionQueries}, {"mid.k", Value::AttentionKeys},
                                             {"mid.v", Value::AttentionValues},  {"mid.g", Value::Decays},
                                             {"mid.beta", Value::Betas},         {"mid.core_out", Value::AttentionHeadOutputs}};
-  for (const auto& [theirs, ours] : mid)
-    if (const auto t = c.file->find(theirs)) EXPECT_CLOSE_TO_MAX(recorder.values.at(ours), floats(*t), tolerance()) << theirs;
+  for (const auto& [theirs, ours] : mid) {
+    if (const auto t = c.file->find(theirs)) {
+      EXPECT_CLOSE_TO_MAX(recorder.values.at(ours), floats(*t), tolerance()) << theirs;
+    }
+  }
 }
 
 TEST_P(GoldenKda, WithoutTheConvolutionsPastTheReferenceDiffersAsItShould) {
