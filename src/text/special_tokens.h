@@ -1,0 +1,65 @@
+// The tokens that stand for no text of their own: their names, their ids, and where their names occur in a text.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace kilin {
+
+struct SpecialToken {
+  int32_t id;
+  std::string name;
+};
+
+/// The 256 ids from `first_id` on as Kimi-Linear was published: [BOS], [EOS], <|im_end|>, ...; those without a name are
+/// <|reserved_token_ID|>.
+std::vector<SpecialToken> published_special_tokens(size_t first_id);
+
+/// The special tokens of a tokenizer_config.json: those of `added_tokens_decoder`, and <|reserved_token_ID|> for each other id
+/// from `first_id` up to the larger of the 256th and the last one named. A file without that key has the published ones.
+/// @throws NotFound, Io; Corrupt for an id or a name that is none, an id below `first_id`, a name given twice
+std::vector<SpecialToken> read_special_tokens(const std::filesystem::path& file, size_t first_id);
+
+/// Names and ids, one to one. Immutable, so const calls are thread-safe.
+class SpecialTokens {
+ public:
+  /// @param tokens their ids are `first_id`, `first_id` + 1, ... in this order. @throws Corrupt if a name is empty, not UTF-8,
+  /// longer than 256 bytes or given twice, or the ids are others. @param source names the tokens in errors
+  SpecialTokens(std::vector<SpecialToken> tokens, size_t first_id, std::string_view source);
+
+  size_t size() const { return names_.size(); }
+  int32_t first_id() const { return first_id_; }
+  std::optional<int32_t> find(std::string_view name) const;
+
+  /// @pre first_id() <= id < first_id() + size()
+  const std::string& name(int32_t id) const { return names_[static_cast<size_t>(id - first_id_)]; }
+
+  struct Occurrence {
+    size_t begin, end;
+    int32_t id;
+  };
+  /// The first name in `text` at or after `from`, and the longest of those that begin there. Time is linear in what is passed
+  /// over.
+  std::optional<Occurrence> next_in(std::string_view text, size_t from) const;
+
+ private:
+  struct Node {  // of a trie over the names' bytes
+    std::vector<std::pair<char, uint32_t>> children;
+    int32_t id = -1;
+  };
+  const Node* child(const Node& node, char c) const;
+  void add(std::string_view name, int32_t id);
+
+  int32_t first_id_ = 0;
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, int32_t> ids_;
+  std::vector<Node> trie_;
+};
+
+}  // namespace kilin
