@@ -1,0 +1,127 @@
+#include "model/memory_plan.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/reservation.h"
+#include "core/shape.h"
+#include "model/weight_map.h"
+#include "model/weight_source.h"
+
+namespace kilin {
+
+namespace {
+
+constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
+
+uint64_t product(uint64_t a, uint64_t b) {
+  uint64_t result = 0;
+  return __builtin_mul_overflow(a, b, &result) ? kMost : result;
+}
+
+uint64_t sum(uint64_t a, uint64_t b) {
+  uint64_t result = 0;
+  return __builtin_add_overflow(a, b, &result) ? kMost : result;
+}
+
+// All tensors of a model, and every one the same zeros: enough to build its modules and ask them what they need. The zeros are
+// address space, never touched but for the few vectors that loading copies.
+class BlankStore final : public TensorStore {
+ public:
+  explicit BlankStore(const ModelConfig& config) {
+    size_t most = 0;
+    for (const ExpectedTensor& tensor : expected_tensors(config)) {
+      most = std::max(most, tensor.shape.elements() * size_of(tensor.published_dtype()));
+      tensors_.emplace(tensor.name, std::pair(tensor.published_dtype(), tensor.shape));
+    }
+    zeros_ = Reservation(most, "plan of the weights");
+    for (const auto& [name, tensor] : tensors_) names_.push_back(name);
+  }
+
+  const std::vector<std::string>& names() const override { return names_; }
+  const std::string& source() const override { return source_; }
+  std::optional<StoredTensor> find(std::string_view name) const override {
+    const auto at = tensors_.find(name);
+    if (at == tensors_.end()) return std::nullopt;
+    const auto& [dtype, shape] = at->second;
+    return StoredTensor{
+        at->first, dtype, shape, {zeros_.data(), shape.elements() * size_of(dtype)}, source_};
+  }
+
+ private:
+  std::map<std::string, std::pair<DType, Shape>, std::less<>> tensors_;
+  std::vector<std::string> names_;
+  std::string source_ = "plan";
+  Reservation zeros_;
+};
+
+// One layer of each kind: the workspace is that of the largest.
+ModelConfig one_layer_a_kind(const ModelConfig& config) {
+  ModelConfig small = config;
+  small.attention_kinds.clear();
+  small.feed_forward_kinds.clear();
+  std::vector<std::pair<AttentionKind, FeedForwardKind>> seen;
+  for (size_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+    const std::pair kinds(config.attention_kinds[layer], config.feed_forward_kinds[layer]);
+    if (std::ranges::find(seen, kinds) != seen.end()) continue;
+    seen.push_back(kinds);
+    small.attention_kinds.push_back(kinds.first);
+    small.feed_forward_kinds.push_back(kinds.second);
+  }
+  small.num_hidden_layers = seen.size();
+  return small;
+}
+
+}  // namespace
+
+uint64_t MemoryPlan::working() const { return sum(sum(states, latents), workspace); }
+uint64_t MemoryPlan::total() const { return sum(weights, working()); }
+
+size_t step_workspace_bytes(const KimiLinearForCausalLM& model, size_t prefill_chunk, size_t sequences, size_t threads) {
+  const size_t tokens = prefill_chunk + sequences;
+  return Workspace::rounded(tokens * model.config().hidden_size * sizeof(float)) +
+         Workspace::rounded(kLogitRows * model.config().vocab_size * sizeof(float)) +
+         model.workspace_bytes(tokens, kLogitRows, threads);
+}
+
+MemoryPlan plan_memory(const ModelConfig& config, uint64_t weight_bytes, const MemoryUse& use) {
+  MemoryPlan plan;
+  plan.weights = weight_bytes;
+  const auto states = KimiLinearForCausalLM::state_dimensions(config);
+  const auto latents = KimiLinearForCausalLM::latent_dimensions(config, use.kv_type);
+  plan.state_per_sequence = RecurrentStatePool::bytes_per_slot(states);
+  plan.latents_per_token = LatentKvPool::bytes_per_token(latents);
+  plan.states = product(plan.state_per_sequence, use.sequences);
+  const uint64_t pages = sum(LatentKvPool::pages_for(use.context_tokens), use.sequences - 1);  // each rounds up on its own
+  plan.latents = product(product(pages, LatentKvPool::kPageTokens), plan.latents_per_token);
+  const ModelConfig small = one_layer_a_kind(config);
+  WeightSource source = WeightSource::open(std::make_shared<BlankStore>(small), small);
+  plan.workspace =
+      step_workspace_bytes(KimiLinearForCausalLM::load(source, small), use.prefill_chunk, use.sequences, use.threads);
+  return plan;
+}
+
+std::string_view to_string(MemoryFit fit) {
+  switch (fit) {
+    case MemoryFit::Fits: return "fits";
+    case MemoryFit::NeedsMoreFree: return "needs more free memory";
+    case MemoryFit::WeightsFromDisk: return "weights from disk";
+    case MemoryFit::TooLarge: return "too large";
+  }
+  return "";
+}
+
+MemoryFit fit_of(const MemoryPlan& plan, const MemoryInfo& memory) {
+  if (plan.total() <= memory.available) return MemoryFit::Fits;
+  if (plan.total() <= memory.total) return MemoryFit::NeedsMoreFree;
+  if (plan.working() <= memory.total) return MemoryFit::WeightsFromDisk;
+  return MemoryFit::TooLarge;
+}
+
+}  // namespace kilin
