@@ -19,6 +19,9 @@ class WeightSource {
   /// Translates transformers' own names and checks every tensor's name, shape and dtype. @throws as check_tensors
   static WeightSource open(std::shared_ptr<const TensorStore> checkpoint, const ModelConfig& config);
 
+  /// The same for the tensors of one layer (from 0); no others are looked at, nor their files opened.
+  static WeightSource open_layer(std::shared_ptr<const TensorStore> checkpoint, const ModelConfig& config, size_t layer);
+
   /// A view of the stored weight [rows, cols] = [out, in]. @throws Corrupt if its shape is another; NotFound; InvalidArgument
   /// if it was handed out before
   PackedMatrix matrix(std::string_view name, size_t rows, size_t cols);
@@ -35,11 +38,11 @@ class WeightSource {
   const std::shared_ptr<const TensorStore>& store() const { return store_; }
 
  private:
-  explicit WeightSource(std::shared_ptr<const TensorStore> store);
+  WeightSource(std::shared_ptr<const TensorStore> store, std::set<std::string, std::less<>> names);
   StoredTensor take(std::string_view name);
 
   std::shared_ptr<const TensorStore> store_;
-  std::set<std::string, std::less<>> left_;
+  std::set<std::string, std::less<>> left_;  // names that nobody took yet
 };
 
 }  // namespace kilin
