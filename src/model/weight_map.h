@@ -38,21 +38,17 @@ struct Extent {
 /// Which layers have a tensor.
 enum class Where : uint8_t { Once, OnceUntied, EveryLayer, Kda, Mla, Dense, Moe, Expert };
 
-/// What a tensor may be stored as. The first is what the published checkpoint uses.
-enum class StoredAs : uint8_t {
-  Weight,     ///< bf16, f16 or f32
-  Parameter,  ///< f32; bf16 and f16 too
-};
-
 /// A row of the table.
 struct WeightPattern {
   std::string_view pattern;  ///< "model.layers.L.self_attn.q_proj.weight"; L stands for the layer, E for the expert
   std::string_view field;    ///< "KimiDeltaAttention.q_proj"
   Where where;
   std::span<const Extent> shape;
-  StoredAs stored_as;
+  std::span<const DType> dtypes;  ///< that it may be stored as; first what the published checkpoint uses
   ShardRule shard;
-  bool any_shape = false;  ///< only the number of elements counts (A_log)
+  bool any_shape = false;  ///< only the number of elements counts: A_log and dt_bias stand under several shapes
+
+  bool allows(DType dtype) const;
 };
 
 std::span<const WeightPattern> weight_patterns();
@@ -62,7 +58,8 @@ struct ExpectedTensor {
   std::string name;
   Shape shape;
   const WeightPattern* pattern;
-  DType published_dtype() const { return pattern->stored_as == StoredAs::Parameter ? DType::f32 : DType::bf16; }
+
+  DType published_dtype() const { return pattern->dtypes.front(); }
 };
 
 /// All tensors of the model, or those of one layer (from 0), in the order of the table and ascending by layer and expert.

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "checkpoint/tensor_store.h"
 #include "core/tensor.h"
@@ -18,6 +19,12 @@ class WeightSource {
  public:
   /// Translates transformers' own names and checks every tensor's name, shape and dtype. @throws as check_tensors
   static WeightSource open(std::shared_ptr<const TensorStore> checkpoint, const ModelConfig& config);
+
+  /// The same for the tensors of one layer (from 0); no others are looked at, nor their files opened.
+  static WeightSource open_layer(std::shared_ptr<const TensorStore> checkpoint, const ModelConfig& config, size_t layer);
+
+  /// A source for part of a model, such as one layer in a test: each tensor is still checked when it is taken.
+  static WeightSource unchecked(std::shared_ptr<const TensorStore> store) { return WeightSource(std::move(store)); }
 
   /// A view of the stored weight [rows, cols] = [out, in]. @throws Corrupt if its shape is another; NotFound; InvalidArgument
   /// if it was handed out before
@@ -35,11 +42,11 @@ class WeightSource {
   const std::shared_ptr<const TensorStore>& store() const { return store_; }
 
  private:
-  explicit WeightSource(std::shared_ptr<const TensorStore> store);
+  WeightSource(std::shared_ptr<const TensorStore> store, std::set<std::string, std::less<>> names);
   StoredTensor take(std::string_view name);
 
   std::shared_ptr<const TensorStore> store_;
-  std::set<std::string, std::less<>> left_;
+  std::set<std::string, std::less<>> left_;  // names that nobody took yet
 };
 
 }  // namespace kilin
