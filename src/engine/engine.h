@@ -19,9 +19,9 @@ struct EngineOptions {
   size_t threads = 0;           ///< 0: as many as this process may use
   size_t prefill_chunk = 2048;  ///< most prompt tokens a step. From 64 on, cuts fall on multiples of 64 and change no byte
   ActivationType activations = ActivationType::f32;
-  std::optional<KvType> kv_type;  ///< unset: that of the activations
-  size_t max_sequences = 1;       ///< sequences that may be in memory at once
-  size_t context_tokens = 32768;  ///< tokens that all sequences together may hold; at most the model's own length is used
+  std::optional<KvType> kv_type = {};  ///< unset: that of the activations
+  size_t max_sequences = 1;            ///< sequences that may be in memory at once
+  size_t context_tokens = 32768;       ///< tokens that all sequences together may hold; at most the model's own length is used
   KernelChoice kernels = KernelChoice::from_environment();
 
   /// @throws InvalidArgument naming the option, its value and its range

@@ -25,10 +25,10 @@ enum class FinishReason : uint8_t {
 std::string_view to_string(FinishReason reason);  ///< "none", "stop", "length", "cancelled"
 
 struct GenerationParams {
-  SamplingParams sampling;
+  SamplingParams sampling = {};
   size_t max_new_tokens = 128;
-  std::vector<int32_t> stop_ids;          ///< end the answer; the id is part of it, its text is not
-  std::vector<std::string> stop_strings;  ///< end the answer before them; need a tokenizer
+  std::vector<int32_t> stop_ids = {};          ///< end the answer; the id is part of it, its text is not
+  std::vector<std::string> stop_strings = {};  ///< end the answer before them; need a tokenizer
 };
 
 /// What a listener hears of, once a token.

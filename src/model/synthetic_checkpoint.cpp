@@ -86,7 +86,7 @@ Tensors tensors_of(const ModelConfig& config, DType dtype) {
     return 1 + std::stoi(tensor.name.substr(kLayers.size()));
   });
   for (const ExpectedTensor& tensor : tensors.expected) {
-    const DType stored = tensor.pattern->stored_as == StoredAs::Parameter ? DType::f32 : dtype;
+    const DType stored = tensor.published_dtype() == DType::f32 ? DType::f32 : dtype;
     tensors.plan.push_back({tensor.name, stored, tensor.shape});
     ++tensors.size.tensors;
     tensors.size.parameters += tensor.shape.elements();

@@ -77,6 +77,11 @@ WeightSource WeightSource::open_layer(std::shared_ptr<const TensorStore> checkpo
   return {std::move(store), std::move(names)};
 }
 
+WeightSource WeightSource::unchecked(std::shared_ptr<const TensorStore> store) {
+  std::set<std::string, std::less<>> names(store->names().begin(), store->names().end());
+  return {std::move(store), std::move(names)};
+}
+
 StoredTensor WeightSource::take(std::string_view name) {
   const auto at = left_.find(name);
   if (at == left_.end()) {

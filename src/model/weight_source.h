@@ -5,7 +5,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "checkpoint/tensor_store.h"
 #include "core/tensor.h"
@@ -24,7 +23,7 @@ class WeightSource {
   static WeightSource open_layer(std::shared_ptr<const TensorStore> checkpoint, const ModelConfig& config, size_t layer);
 
   /// A source for part of a model, such as one layer in a test: each tensor is still checked when it is taken.
-  static WeightSource unchecked(std::shared_ptr<const TensorStore> store) { return WeightSource(std::move(store)); }
+  static WeightSource unchecked(std::shared_ptr<const TensorStore> store);
 
   /// A view of the stored weight [rows, cols] = [out, in]. @throws Corrupt if its shape is another; NotFound; InvalidArgument
   /// if it was handed out before
