@@ -136,7 +136,7 @@ TEST_F(TinyEngine, ChunksBelow64GiveTheSameTokensWhateverElseRuns) {
 TEST_F(TinyEngine, ContinuingASequenceIsOneConversation) {
   const auto e = engine();
   const std::vector<int32_t> first = some_ids(64, 1), second = some_ids(20, 2);
-  const auto a = e->submit(first, {.max_new_tokens = 1});
+  const auto a = e->submit(first, {.max_new_tokens = 1, .keep_sequence = true});
   e->run(*a);
   Sequence sequence = a->take_sequence();
   EXPECT_EQ(sequence.ids, first);  // the sampled token was not fed

@@ -51,6 +51,9 @@ void Request::accept(int32_t id) {
   if (listener_) listener_({id, shown});
 }
 
-void Request::end(FinishReason reason) { finish_reason_ = reason; }
+void Request::end(FinishReason reason) {
+  finish_reason_ = reason;
+  if (!params_.keep_sequence) sequence_ = {};
+}
 
 }  // namespace kilin

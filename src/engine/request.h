@@ -29,6 +29,7 @@ struct GenerationParams {
   size_t max_new_tokens = 128;
   std::vector<int32_t> stop_ids = {};          ///< end the answer; the id is part of it, its text is not
   std::vector<std::string> stop_strings = {};  ///< end the answer before them; need a tokenizer
+  bool keep_sequence = false;                  ///< keep its memory after it ended, for take_sequence(); else it is free at once
 };
 
 /// What a listener hears of, once a token.
@@ -64,7 +65,7 @@ class Request {
   void cancel() { cancelled_ = true; }
 
   /// The sequence as it stands; a next request may go on with it. Its ids lack the last sampled one, which was not fed.
-  /// @pre finished()
+  /// @pre finished(), and params().keep_sequence
   Sequence take_sequence() { return std::move(sequence_); }
 
   /// Use Engine::submit.
@@ -79,7 +80,7 @@ class Request {
   std::span<const int32_t> unfed() const { return std::span(ids_).subspan(sequence_.tokens()); }
   void feed(size_t tokens);
   void accept(int32_t id);
-  void end(FinishReason reason);
+  void end(FinishReason reason);  // frees its memory unless that is to be kept
 
   GenerationParams params_;
   TokenListener listener_;
