@@ -10,6 +10,7 @@ namespace kilin {
 
 template <typename Function>
 struct KernelOp {
+  constexpr KernelOp(std::string_view op, Function KernelTable::*pointer) : name(op), member(pointer) {}
   std::string_view name;
   Function KernelTable::*member;
 };
