@@ -197,7 +197,7 @@ void Engine::run_batch() {
 
 void Engine::run(Request& request, const std::function<void()>& between) {
   while (!request.finished()) {
-    if (!step())
+    if (!step() && !request.finished())
       raise(ErrorCode::ResourceExhausted,
             "nothing can run: a request needs {} tokens of context, and other sequences hold the memory",
             request.ids_.size() + request.params_.max_new_tokens - 1);

@@ -47,7 +47,7 @@ TEST_F(TinyEngine, GreedyTextsAreTheReferences) {
   std::vector<std::string> streamed(expected.at("greedy").size());
   for (size_t i = 0; i < streamed.size(); ++i) {  // all six in one batch
     const Json& c = expected.at("greedy")[i];
-    requests.push_back(e->submit(e->loaded().require_tokenizer().encode(c.at("prompt").get<std::string>()),
+    requests.push_back(e->submit(e->loaded().require_tokenizer().encode_with_specials(c.at("prompt").get<std::string>()),
                                  {.max_new_tokens = c.at("ids").size()},
                                  [&streamed, i](const TokenEvent& event) { streamed[i] += event.text; }));
   }
