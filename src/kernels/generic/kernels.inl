@@ -1,5 +1,5 @@
-// All kernels, in terms of the vectors of the vec_*.inl before it. Included once by each isa_*.cpp, inside its namespace and target
-// region. Each file uses words of those above it.
+// All kernels, in terms of the vectors of the vec_*.inl before it. Included once by each isa_*.cpp, inside its namespace and
+// target region. Each file uses words of those above it.
 
 // clang-format off
 #include "kernels/generic/math.inl"

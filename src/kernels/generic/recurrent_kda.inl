@@ -14,21 +14,18 @@ struct RecurrentStep {
   const float *q, *k, *decay;
   Vec sum[kChains][kVectors];
 
-  void decay_and_predict(size_t d, size_t c) {
+  // The decayed state is formed twice rather than stored in between: a store costs more than a product.
+  Vec decayed(size_t d, size_t p) const { return load(S + d * kKdaPanel + p * kWidth) * splat(decay[d]); }
+
+  void predict(size_t d, size_t c) {
     KILIN_UNROLL
-    for (size_t p = 0; p < kVectors; ++p) {
-      float* cell = S + d * kKdaPanel + p * kWidth;
-      const Vec decayed = load(cell) * splat(decay[d]);
-      store(cell, decayed);
-      sum[c][p] = fma(splat(k[d]), decayed, sum[c][p]);
-    }
+    for (size_t p = 0; p < kVectors; ++p) sum[c][p] = fma(splat(k[d]), decayed(d, p), sum[c][p]);
   }
   void correct_and_read(size_t d, size_t c, const Vec (&correction)[kVectors]) {
     KILIN_UNROLL
     for (size_t p = 0; p < kVectors; ++p) {
-      float* cell = S + d * kKdaPanel + p * kWidth;
-      const Vec corrected = fma(splat(k[d]), correction[p], load(cell));
-      store(cell, corrected);
+      const Vec corrected = fma(splat(k[d]), correction[p], decayed(d, p));
+      store(S + d * kKdaPanel + p * kWidth, corrected);
       sum[c][p] = fma(splat(q[d]), corrected, sum[c][p]);
     }
   }
@@ -40,9 +37,9 @@ struct RecurrentStep {
     size_t d = 0;
     for (; d + kChains <= K; d += kChains) {
       KILIN_UNROLL
-      for (size_t c = 0; c < kChains; ++c) decay_and_predict(d + c, c);
+      for (size_t c = 0; c < kChains; ++c) predict(d + c, c);
     }
-    for (size_t c = 0; d < K; ++d, ++c) decay_and_predict(d, c);
+    for (size_t c = 0; d < K; ++d, ++c) predict(d, c);
 
     Vec correction[kVectors];
     size_t lanes[kVectors];

@@ -26,7 +26,11 @@ inline Vec load_first(const float* p, size_t n) {
 inline void store_first(float* p, Vec v, size_t n) {
   for (size_t i = 0; i < n; ++i) p[i] = v[i];
 }
-inline Vec load(const bf16* p) { return Vec{to_float(p[0]), to_float(p[1]), to_float(p[2]), to_float(p[3])}; }
+inline Vec load(const bf16* p) {
+  uint16_t __attribute__((vector_size(8))) halves;
+  std::memcpy(&halves, p, sizeof halves);
+  return reinterpret_cast<Vec>(__builtin_convertvector(halves, Ints) << 16);
+}
 inline Vec load(const f16* p) { return Vec{to_float(p[0]), to_float(p[1]), to_float(p[2]), to_float(p[3])}; }
 template <typename Half>
 inline Vec load_first(const Half* p, size_t n) {

@@ -1,0 +1,168 @@
+// The heavy kernels on one thread, for every instruction set of this machine, at the sizes of Kimi-Linear-48B-A3B. FLOP counts
+// the mathematics, not what a form spends on it; bytes count weights, states and latents once. ns_per_token where a token is
+// the unit.
+#include <benchmark/benchmark.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/cpu_info.h"
+#include "core/random.h"
+#include "core/tensor.h"
+#include "kernels/isa.h"
+
+namespace kilin {
+namespace {
+
+using benchmark::Counter;
+
+Tensor random_matrix(size_t rows, size_t cols, float low = -1, float high = 1) {
+  Tensor tensor(DType::f32, {rows, cols});
+  for (size_t i = 0; i < tensor.elements(); ++i)
+    tensor.as<float>()[i] = low + (high - low) * static_cast<float>(random_uniform(1, i));
+  return tensor;
+}
+
+MatView<float> view(const Tensor& tensor) { return {tensor.as<float>(), tensor.shape()[0], tensor.shape()[1]}; }
+
+void report(benchmark::State& state, double flop, double bytes) {
+  const auto rate = Counter::kIsIterationInvariantRate;
+  state.counters["FLOP/s"] = Counter(flop, rate);
+  if (bytes > 0) state.counters["B/s"] = Counter(bytes, rate, Counter::kIs1024);
+}
+
+// bf16 weights [N, K] against M rows. More weights than the caches hold are cycled through where M is 1.
+void matmul(benchmark::State& state, const KernelTable& table) {
+  const auto M = static_cast<size_t>(state.range(0)), K = static_cast<size_t>(state.range(1)),
+             N = static_cast<size_t>(state.range(2));
+  Tensor weights(DType::bf16, {N, K});
+  for (size_t i = 0; i < N * K; ++i) weights.as<bf16>()[i] = to_bf16(static_cast<float>(random_uniform(2, i)) - 0.5f);
+  const Tensor x = random_matrix(M, K), y = random_matrix(M, N);
+  const PackedMatrix w(WeightFormat::bf16, N, K, weights.data());
+  for (auto _ : state) table.matmul(w, view(x), 0, N, view(y));
+  report(state, 2.0 * static_cast<double>(M * N * K), static_cast<double>(w.bytes()));
+}
+
+struct KdaInputs {
+  explicit KdaInputs(size_t tokens, size_t K, size_t V)
+      : q(random_matrix(tokens, K)),
+        k(random_matrix(tokens, K)),
+        v(random_matrix(tokens, V)),
+        g(random_matrix(tokens, K, -2, 0)),
+        beta(random_matrix(1, tokens, 0, 1)),
+        state(random_matrix(1, kda_state_floats(K, V))),
+        out(random_matrix(tokens, V)),
+        scratch(std::max(chunk_kda_scratch(K, V), fused_recurrent_kda_scratch(K, V))) {}
+  KdaHead head() const {
+    return {.q = view(q),
+            .k = view(k),
+            .v = view(v),
+            .g = view(g),
+            .beta = beta.as<float>(),
+            .beta_stride = 1,
+            .start = 0,
+            .state = state.as<float>(),
+            .out = view(out)};
+  }
+  Tensor q, k, v, g, beta, state, out;
+  std::vector<float> scratch;
+};
+
+void kda(benchmark::State& state, void (*kernel)(const KdaHead&, std::span<float>)) {
+  const auto tokens = static_cast<size_t>(state.range(0)), D = static_cast<size_t>(state.range(1));
+  KdaInputs in(tokens, D, D);
+  for (auto _ : state) kernel(in.head(), in.scratch);
+  state.counters["s/token"] = Counter(static_cast<double>(tokens), Counter::kIsIterationInvariantRate | Counter::kInvert);
+  report(state, static_cast<double>(tokens) * 7.0 * static_cast<double>(D * D),
+         2.0 * sizeof(float) * static_cast<double>(kda_state_floats(D, D)));  // decay 1, predict 2, correct 2, read 2
+}
+
+// One head's rows against a full block.
+void mla_extend(benchmark::State& state, const KernelTable& table) {
+  constexpr size_t kNope = 128, kRope = 64, kValue = 128;
+  const auto rows = static_cast<size_t>(state.range(0));
+  const Tensor q = random_matrix(rows, kNope + kRope), k_nope = random_matrix(kMlaBlock, kNope),
+               k_rope = random_matrix(kMlaBlock, kRope), v = random_matrix(kMlaBlock, kValue),
+               out = random_matrix(rows, kValue);
+  std::vector<float> max(rows, 0.f), sum(rows, 1.f), scratch(mla_extend_scratch(rows, kNope + kRope));
+  const MlaExtendBlock block = {.q = view(q),
+                                .k_nope = view(k_nope),
+                                .k_rope = view(k_rope),
+                                .v = view(v),
+                                .scale = 0.07f,
+                                .query_start = kMlaBlock,
+                                .key_start = 0,
+                                .max = max.data(),
+                                .sum = sum.data(),
+                                .partial_stride = 1,
+                                .out = view(out)};
+  for (auto _ : state) table.mla_extend_block(block, scratch);
+  report(state, 2.0 * static_cast<double>(rows * kMlaBlock * (kNope + kRope + kValue)), 0);
+}
+
+void mla_decode(benchmark::State& state, const KernelTable& table) {
+  constexpr size_t kRank = 512, kRope = 64;
+  const auto heads = static_cast<size_t>(state.range(0));
+  const Tensor q = random_matrix(heads, kRank), q_rope = random_matrix(heads, kRope),
+               latents = random_matrix(kMlaBlock, kRank + kRope), out = random_matrix(heads, kRank);
+  std::vector<float> max(heads), sum(heads), scratch(mla_decode_scratch(heads, kRank + kRope));
+  const MlaDecodeBlock block = {.q_latent = view(q),
+                                .q_rope = view(q_rope),
+                                .latents = view(latents),
+                                .scale = 0.07f,
+                                .max = max.data(),
+                                .sum = sum.data(),
+                                .out = view(out)};
+  for (auto _ : state) table.mla_decode_block(block, scratch);
+  report(state, 2.0 * static_cast<double>(heads * kMlaBlock * (2 * kRank + kRope)), static_cast<double>(latents.bytes()));
+}
+
+void max_and_exp_sum(benchmark::State& state, const KernelTable& table) {
+  const Tensor x = random_matrix(1, 163840, -20, 0);
+  float max = 0;
+  double sum = 0;
+  for (auto _ : state) table.max_and_exp_sum(x.as<float>(), x.elements(), 1, max, sum);
+  benchmark::DoNotOptimize(sum);
+  report(state, 0, static_cast<double>(x.bytes()));
+}
+
+const bool kRegistered = [] {
+  for (Isa isa : {Isa::Scalar, Isa::Avx2, Isa::Avx512}) {
+    const KernelTable* table = kernels_of(isa);
+    if (!table || !supports(CpuInfo::detect(), isa)) continue;
+    const auto name = [&](const char* op) { return std::string(op) + "/" + std::string(to_string(isa)); };
+    benchmark::RegisterBenchmark(name("matmul").c_str(), [=](auto& state) { matmul(state, *table); })
+        ->ArgNames({"M", "K", "N"})
+        ->Args({1, 2304, 128})
+        ->Args({1, 2304, 4096})
+        ->Args({1, 2304, 65536})
+        ->Args({8, 2304, 4096})
+        ->Args({32, 2304, 1024})
+        ->Args({512, 2304, 1024})
+        ->Args({64, 9216, 256})
+        ->Args({64, 128, 4096});
+    benchmark::RegisterBenchmark(name("chunk_kda").c_str(), [=](auto& state) { kda(state, table->chunk_kda); })
+        ->ArgNames({"T", "K"})
+        ->Args({512, 128})
+        ->Args({64, 32});
+    benchmark::RegisterBenchmark(name("fused_recurrent_kda").c_str(),
+                                 [=](auto& state) { kda(state, table->fused_recurrent_kda); })
+        ->ArgNames({"T", "K"})
+        ->Args({1, 128})
+        ->Args({8, 128});
+    benchmark::RegisterBenchmark(name("mla_extend_block").c_str(), [=](auto& state) { mla_extend(state, *table); })
+        ->ArgName("rows")
+        ->Arg(1)
+        ->Arg(32);
+    benchmark::RegisterBenchmark(name("mla_decode_block").c_str(), [=](auto& state) { mla_decode(state, *table); })
+        ->ArgName("heads")
+        ->Arg(8)
+        ->Arg(32);
+    benchmark::RegisterBenchmark(name("max_and_exp_sum").c_str(), [=](auto& state) { max_and_exp_sum(state, *table); });
+  }
+  return true;
+}();
+
+}  // namespace
+}  // namespace kilin
