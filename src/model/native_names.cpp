@@ -84,8 +84,8 @@ class PublishedView final : public TensorStore {
   }
 
  private:
-  void add(std::string published, Piece piece) {
-    const auto [at, added] = pieces_.try_emplace(std::move(published), std::move(piece));
+  void add(const std::string& published, const Piece& piece) {
+    const auto [at, added] = pieces_.try_emplace(published, piece);
     if (!added)
       raise(ErrorCode::Corrupt, "{}: tensor '{}' stands there under two names, '{}' and '{}'", source(), printable(at->first),
             printable(at->second.native), printable(piece.native));

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/safetensors_writer.h"
