@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/float_mode.h"
 #include "support/compare.h"
 #include "support/kernels.h"
 
@@ -117,6 +118,21 @@ TEST(Math, ExtremesAreThoseOfTheMathematics) {
       EXPECT_TRUE(std::isnan(out[0]) && !std::isnan(out[1])) << to_string(isa);
     }
   }
+}
+
+TEST(Math, FlushingSubnormalsChangesNoNormalResult) {
+  const std::vector<float> x = sweep(-0x1p-30f, -110.f, 9973);
+  for (Isa isa : isas())
+    for (Function function : {math_of(isa)->exp, math_of(isa)->softplus, math_of(isa)->sigmoid}) {
+      const std::vector<float> plain = apply(function, x);
+      std::vector<float> flushed;
+      {
+        const FloatModeGuard flush;
+        flushed = apply(function, x);
+      }
+      for (size_t i = 0; i < x.size(); ++i)
+        ASSERT_EQ(flushed[i], std::fpclassify(plain[i]) == FP_SUBNORMAL ? 0 : plain[i]) << to_string(isa) << " at " << x[i];
+    }
 }
 
 TEST(Math, AResultDoesNotDependOnItsLane) {

@@ -30,8 +30,8 @@ inline Vec exp(Vec x) {
 
 // log(1 + u) for 0 <= u <= 1, as 2 artanh(u / (2 + u)).
 inline Vec log1p_unit(Vec u) {
-  const Vec s = u / (u + splat(2));  // <= 1/3
-  const Vec z = s * s;
+  const Vec twice = (u + u) / (u + splat(2));  // 2 s, s <= 1/3; s itself could be flushed where the result is not
+  const Vec z = twice * twice * splat(0.25f);
   Vec p = splat(1.f / 15);
   p = fma(p, z, splat(1.f / 13));
   p = fma(p, z, splat(1.f / 11));
@@ -39,7 +39,6 @@ inline Vec log1p_unit(Vec u) {
   p = fma(p, z, splat(1.f / 7));
   p = fma(p, z, splat(1.f / 5));
   p = fma(p, z, splat(1.f / 3));
-  const Vec twice = s + s;
   return fma(twice * z, p, twice);
 }
 

@@ -123,6 +123,7 @@ struct Partials {
 // Up to P * kWidth rows, whose queries stand in scratch as [dim][P * kWidth]; the scores come after them.
 template <size_t P>
 inline void attend(const KeyBlock& block, size_t rows, float* scratch, const Partials& into) {
+  static_assert(P * kWidth <= kLanes, "mla_extend_scratch and mla_decode_scratch plan for kLanes");
   constexpr size_t kLaneCount = P * kWidth, kValueVectors = 2;
   const size_t keys = block.visible(rows - 1);
   float* scores = scratch + (block.first_dim + block.second_dim) * kLaneCount;
