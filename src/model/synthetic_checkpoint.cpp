@@ -56,7 +56,7 @@ class StagedFolder {
     for (const fs::path& file : old) fs::remove(file);
     std::vector<fs::path> files;
     for (const fs::directory_entry& entry : fs::directory_iterator(staging_)) files.push_back(entry.path());
-    std::ranges::stable_partition(files, [](const fs::path& file) { return file.filename() != "config.json"; });
+    std::stable_partition(files.begin(), files.end(), [](const fs::path& file) { return file.filename() != "config.json"; });
     for (const fs::path& file : files) fs::rename(file, out_ / file.filename());
   }
 
