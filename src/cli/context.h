@@ -8,6 +8,9 @@
 
 namespace kilin::cli {
 
+/// Thrown by a command that has failed and has said so already: the program ends with exit code 1, without another word.
+struct FailureWasTold {};
+
 struct Context {
   std::filesystem::path tiny_model;  ///< the model that stands in for MODEL where it is left out
   Output out = Output::standard_output();

@@ -11,6 +11,7 @@
 #include "cli/context.h"
 #include "core/error.h"
 #include "core/version.h"
+#include "text/utf8.h"
 
 namespace kilin::cli {
 
@@ -36,6 +37,9 @@ void describe_program(CLI::App& app, Context& context) {
   app.footer(
       "MODEL is a folder as Hugging Face has it; left out, it is the tiny model that comes with Kilin.\n"
       "`kilin COMMAND --help` says more about a command. Exit codes: 0, 1 for a failure, 2 for wrong usage.");
+  add_generate(app, context);
+  add_tokenize(app, context);
+  add_logits(app, context);
   add_info(app, context);
 }
 
@@ -43,6 +47,7 @@ int run(int argc, char** argv) {
   prepare_standard_streams();
   Context context;
   try {
+    for (int i = 1; i < argc; ++i) require_utf8(argv[i], fmt::format("argument {}", i));
     context.tiny_model = embedded_model();
     CLI::App app("Kilin runs Kimi-Linear models on CPUs.", "kilin");
     describe_program(app, context);
@@ -55,11 +60,13 @@ int run(int argc, char** argv) {
       context.out.write(app.help());
       return kSuccess;
     } catch (const CLI::ParseError& error) {
-      return fail(context, kUsage, error.what());
+      return fail(context, kUsage, fmt::format("{}; `kilin --help` says more", error.what()));
     }
     context.run();
     return kSuccess;
   } catch (const ReaderGone&) {
+    return kFailure;
+  } catch (const FailureWasTold&) {
     return kFailure;
   } catch (const Error& error) {
     return fail(context, error.code() == ErrorCode::InvalidArgument ? kUsage : kFailure, error.what());

@@ -5,8 +5,7 @@
 
 #include <cerrno>
 #include <csignal>
-
-#include "core/error.h"
+#include <cstring>
 
 namespace kilin::cli {
 
@@ -24,7 +23,7 @@ void Output::write(std::string_view text) const {
     } else if (errno != EINTR) {
       if (on_failure_ == OnFailure::Ignore) return;
       if (errno == EPIPE) throw ReaderGone();
-      raise_errno("standard output");
+      throw OutputError(ErrorCode::Io, fmt::format("standard output: {}", std::strerror(errno)));
     }
   }
 }

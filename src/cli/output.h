@@ -5,10 +5,18 @@
 
 #include <string_view>
 
+#include "core/error.h"
+
 namespace kilin::cli {
 
 /// Thrown where whoever read our output has gone (a closed pipe): no fault that anybody needs to be told of.
 struct ReaderGone {};
+
+/// Standard output can't be written: nothing that is done afterwards would be seen.
+class OutputError : public Error {
+ public:
+  using Error::Error;
+};
 
 /// A stream that is open already. Copies write to the same stream.
 class Output {
@@ -16,7 +24,7 @@ class Output {
   static Output standard_output();  ///< its failures are errors
   static Output standard_error();   ///< its failures are ignored: there is nowhere to tell them
 
-  /// @throws Error(Io), ReaderGone
+  /// @throws OutputError, ReaderGone
   void write(std::string_view text) const;
 
   /// fmt's format. @throws as write

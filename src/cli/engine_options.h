@@ -1,0 +1,34 @@
+// How generate, chat and logits run a model: the options that they share, and the loading.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "engine/engine.h"
+
+namespace CLI {
+class App;
+}
+
+namespace kilin::cli {
+
+struct Context;
+
+struct EngineFlags {
+  std::optional<uint64_t> threads;
+  std::optional<uint64_t> prefill_chunk;
+  std::optional<std::string> kv_type;
+  std::optional<std::string> activations;
+
+  void add_to(CLI::App& app);
+
+  /// @throws InvalidArgument naming the option, its value and what was expected
+  EngineOptions options() const;
+};
+
+/// Loads a model, with a bar where that takes long. @throws as LoadedModel::load
+LoadedModel load_model(const Context& context, const std::filesystem::path& folder);
+
+}  // namespace kilin::cli

@@ -1,0 +1,40 @@
+#include "cli/generation_report.h"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/cpu_info.h"
+
+namespace kilin::cli {
+
+double per_second(size_t tokens, double seconds) { return seconds > 0 ? static_cast<double>(tokens) / seconds : 0; }
+
+std::string GenerationReport::json() const {
+  using Json = nlohmann::ordered_json;
+  const RequestTimings& t = request.timings();
+  const Json timings = {{"load_s", load_s},
+                        {"prompt_tokens", t.prompt_tokens},
+                        {"prompt_s", t.prompt_s},
+                        {"prompt_tokens_per_s", per_second(t.prompt_tokens, t.prompt_s)},
+                        {"decode_tokens", t.decode_tokens},
+                        {"decode_s", t.decode_s},
+                        {"decode_tokens_per_s", per_second(t.decode_tokens, t.decode_s)}};
+  const Json report = {{"prompt_ids", request.prompt_ids()},
+                       {"ids", request.output_ids()},
+                       {"text", has_text ? Json(request.text()) : Json(nullptr)},
+                       {"finish_reason", to_string(request.finish_reason())},
+                       {"seed", request.params().sampling.seed},
+                       {"timings", timings},
+                       {"peak_memory_bytes", peak_resident_bytes()}};
+  return report.dump();
+}
+
+std::string GenerationReport::figures() const {
+  const RequestTimings& t = request.timings();
+  return fmt::format("prompt {} tokens, {:.1f} tokens/s; generated {} tokens, {:.1f} tokens/s; peak memory {:.0f} MiB",
+                     t.prompt_tokens, per_second(t.prompt_tokens, t.prompt_s), request.output_ids().size(),
+                     per_second(t.decode_tokens, t.decode_s), static_cast<double>(peak_resident_bytes()) / (1u << 20));
+}
+
+}  // namespace kilin::cli

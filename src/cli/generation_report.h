@@ -1,0 +1,25 @@
+// What a finished generation is reported as: one JSON object, or one line of figures.
+#pragma once
+
+#include <string>
+
+#include "engine/request.h"
+
+namespace kilin::cli {
+
+struct GenerationReport {
+  const Request& request;
+  bool has_text;  ///< false without a tokenizer: the text is null
+  double load_s;
+
+  /// {"prompt_ids", "ids", "text", "finish_reason", "seed", "timings", "peak_memory_bytes"}, without a newline
+  std::string json() const;
+
+  /// "prompt 9 tokens, 120.3 tokens/s; generated 48 tokens, 61.2 tokens/s; peak memory 41 MiB"
+  std::string figures() const;
+};
+
+/// 0 where nothing was measured.
+double per_second(size_t tokens, double seconds);
+
+}  // namespace kilin::cli
