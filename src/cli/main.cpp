@@ -38,6 +38,7 @@ void describe_program(CLI::App& app, Context& context) {
       "MODEL is a folder as Hugging Face has it; left out, it is the tiny model that comes with Kilin.\n"
       "`kilin COMMAND --help` says more about a command. Exit codes: 0, 1 for a failure, 2 for wrong usage.");
   add_generate(app, context);
+  add_chat(app, context);
   add_tokenize(app, context);
   add_logits(app, context);
   add_info(app, context);

@@ -1,0 +1,200 @@
+// kilin chat: a conversation in the terminal, or by a pipe, where answers alone go to standard output.
+#include <unistd.h>
+
+#include <CLI/App.hpp>
+#include <memory>
+#include <utility>
+
+#include "cli/chat_input.h"
+#include "cli/commands.h"
+#include "cli/context.h"
+#include "cli/conversation.h"
+#include "cli/engine_options.h"
+#include "cli/interrupt.h"
+#include "cli/options.h"
+#include "cli/progress.h"
+#include "cli/sampling_options.h"
+#include "cli/terminal_text.h"
+#include "core/error.h"
+#include "text/chat_template.h"
+#include "text/utf8.h"
+
+namespace kilin::cli {
+
+namespace {
+
+struct Arguments {
+  std::optional<std::string> model;
+  SamplingFlags sampling;
+  EngineFlags engine;
+  std::string system;
+  size_t max_tokens = 1024;
+  size_t context_tokens = 32768;
+
+  void validate() const {
+    if (max_tokens == 0) raise(ErrorCode::InvalidArgument, "--max-tokens is 0; expected at least 1");
+    if (context_tokens == 0) raise(ErrorCode::InvalidArgument, "--ctx is 0; expected at least 1");
+    require_utf8(system, "--system");
+    sampling.validate();
+  }
+};
+
+/// The loop of questions and answers. Notes and errors go to standard error; without a terminal an error also makes the program
+/// fail in the end, for nobody was there to read it.
+class Chat {
+ public:
+  Chat(const Context& context, Engine& engine, GenerationParams params, const std::string& system)
+      : out_(context.out),
+        err_(context.err),
+        is_interactive_(isatty(STDIN_FILENO) == 1 && context.out.is_terminal()),
+        conversation_(engine, std::move(params)) {
+    conversation_.set_system(system);
+  }
+
+  /// @returns whether everything went well
+  bool run() {
+    if (is_interactive_) out_.write("/help lists commands; Ctrl-D ends.\n");
+    LineReader lines(STDIN_FILENO, interrupts_.descriptor());
+    std::string line;
+    for (bool was_interrupted = false;;) {
+      interrupts_.forget();
+      decorate("\x1b[1m> \x1b[0m");
+      const LineReader::Result result = read_entry(lines, line, [this] { decorate("\x1b[1m. \x1b[0m"); });
+      if (result == LineReader::Result::Interrupted) {
+        decorate("\n");
+        if (was_interrupted) return all_went_well_;
+        was_interrupted = true;
+        note("Ctrl-C again or Ctrl-D ends");
+        continue;
+      }
+      was_interrupted = false;
+      if (result == LineReader::Result::End) {
+        decorate("\n");
+        return all_went_well_;
+      }
+      if (!obey(line)) return all_went_well_;
+    }
+  }
+
+ private:
+  void decorate(std::string_view text) const {
+    if (is_interactive_) out_.write(text);
+  }
+  void note(std::string_view text) const { err_.print("kilin: {}\n", text); }
+
+  // Does what one entry wants. @returns false if that is to end.
+  bool obey(const std::string& line) {
+    try {
+      const ChatEntry entry = parse_chat_entry(line);
+      if (entry.kind == ChatEntry::Kind::Exit) return false;
+      carry_out(entry);
+    } catch (const OutputError&) {
+      throw;
+    } catch (const Error& error) {
+      note(error.what());
+      all_went_well_ = all_went_well_ && is_interactive_;
+    }
+    return true;
+  }
+
+  void carry_out(const ChatEntry& entry) {
+    switch (entry.kind) {
+      case ChatEntry::Kind::Message:
+        if (entry.text.find_first_not_of(" \t\r\n") != std::string::npos) answer(entry.text);
+        break;
+      case ChatEntry::Kind::Save:
+        conversation_.save(entry.text);
+        note(fmt::format("{} messages kept in {}", conversation_.turns().size(), entry.text));
+        break;
+      case ChatEntry::Kind::Load:
+        conversation_.load(entry.text);
+        note(fmt::format("{} messages, {} tokens from {}", conversation_.turns().size(), conversation_.tokens(), entry.text));
+        break;
+      case ChatEntry::Kind::Reset:
+        conversation_.reset();
+        break;
+      case ChatEntry::Kind::System:
+        conversation_.set_system(entry.text);
+        break;
+      case ChatEntry::Kind::Help:
+        err_.print("{}\n", kChatCommands);
+        break;
+      case ChatEntry::Kind::Exit:
+        break;
+    }
+  }
+
+  void answer(const std::string& text) {
+    Progress bar(err_, "reading");
+    bool ends_in_newline = false;
+    const auto show = [&](const TokenEvent& event) {
+      bar.erase();
+      if (event.text.empty()) return;
+      ends_in_newline = event.text.back() == '\n';
+      out_.write(out_.is_terminal() ? without_controls(event.text) : event.text);
+    };
+    const auto between = [&](Request& request) {
+      if (request.output_ids().empty()) bar.update(request.prompt_tokens_done(), request.prompt_ids().size());
+      if (interrupts_.pending()) request.cancel();
+    };
+    Conversation::Answer answer{};
+    try {
+      answer = conversation_.ask(text, show, between);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::InvalidArgument || conversation_.turns().empty()) throw;
+      raise(ErrorCode::InvalidArgument, "{}; /reset begins a new one", error.what());
+    }
+    if (!ends_in_newline) out_.write("\n");
+    if (answer.context_is_full)
+      note("the context is full, so the answer ends here; /reset begins a new conversation");
+    else if (answer.finish_reason == FinishReason::Length)
+      note("the answer ends here for --max-tokens");
+    else if (answer.finish_reason == FinishReason::Cancelled)
+      note("stopped");
+  }
+
+  const Output& out_;
+  const Output& err_;
+  bool is_interactive_;
+  bool all_went_well_ = true;
+  Conversation conversation_;
+  InterruptGuard interrupts_;
+};
+
+void chat(const Context& context, const Arguments& args) {
+  args.validate();
+  EngineOptions options = args.engine.options();
+  LoadedModel model = load_model(context, model_folder(context, args.model));
+  if (const auto warning = foreign_chat_format(model.folder, model.require_tokenizer()))
+    context.err.print("kilin: {}\n", *warning);
+  options.context_tokens = std::min(args.context_tokens, model.config().model_max_length);
+  GenerationParams params;
+  params.sampling = args.sampling.params(model.generation, model.folder / "generation_config.json");
+  params.max_new_tokens = args.max_tokens;
+  params.stop_ids = model.stop_ids;
+
+  Engine engine(std::move(model), options);
+  if (!Chat(context, engine, std::move(params), args.system).run()) throw FailureWasTold();
+}
+
+}  // namespace
+
+void add_chat(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand("chat", "Talk with a model");
+  command->footer(std::string("In the chat:\n") + kChatCommands +
+                  "\n\nExamples:\n"
+                  "  kilin chat\n"
+                  "  kilin chat MODEL --system 'Answer in one sentence.' --temp 0.3\n"
+                  "  printf 'Hello\\n/save talk.json\\n' | kilin chat MODEL");
+  const auto args = std::make_shared<Arguments>();
+  add_model(*command, args->model);
+  command->add_option("--system", args->system, "System message")->type_name("TEXT");
+  add_unsigned(*command, "-n,--max-tokens", args->max_tokens, "Most tokens of one answer (default: 1024)");
+  add_unsigned(*command, "--ctx", args->context_tokens,
+               "Tokens that a conversation may have (default: 32768, or what the model was made for)");
+  args->sampling.add_to(*command);
+  args->engine.add_to(*command);
+  command->callback([&context, args] { context.run = [&context, args] { chat(context, *args); }; });
+}
+
+}  // namespace kilin::cli

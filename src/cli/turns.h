@@ -1,0 +1,61 @@
+// The messages of a chat as they were fed, token by token, and the file that keeps them.
+//
+//   {"format": "kilin chat 1", "messages": [{"role": ROLE, "text": TEXT, "ids": [ID, ...]}, ...]}
+//
+// A system message may come first; then user and assistant take turns, and the assistant has the last word. `ids` are the whole
+// message from its header to <|im_end|>: for system and user what the chat format makes of `text`, for the assistant what the
+// model was given and sampled, whose text is `text`.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/chat_format.h"
+#include "text/tokenizer.h"
+
+namespace kilin::cli {
+
+struct Turn {
+  Role role;
+  std::string text;
+  std::vector<int32_t> ids;
+
+  friend bool operator==(const Turn&, const Turn&) = default;
+};
+
+/// Makes and checks turns. `tokenizer` outlives it.
+class TurnFormat {
+ public:
+  /// @throws as ChatFormat
+  explicit TurnFormat(const Tokenizer& tokenizer);
+
+  /// @throws InvalidArgument for text that is not UTF-8
+  Turn system(std::string text) const;
+  Turn user(std::string text) const;
+
+  /// The model's answer: the ids that it sampled after generation_prompt(), without the one that ended it.
+  Turn assistant(std::span<const int32_t> sampled) const;
+
+  /// What precedes an answer.
+  const std::vector<int32_t>& generation_prompt() const { return generation_prompt_; }
+
+  std::string write(const std::vector<Turn>& turns) const;
+
+  /// @param source names the text in errors. @throws Corrupt for anything that write() would not have written with this
+  /// tokeniser, naming the message (they count from 0)
+  std::vector<Turn> parse(std::string_view text, const std::string& source) const;
+
+ private:
+  Turn rendered(Role role, std::string text) const;
+  void check(const Turn& turn, const std::string& where) const;
+
+  const Tokenizer* tokenizer_;
+  ChatFormat chat_;
+  std::vector<int32_t> generation_prompt_;
+  int32_t im_end_;
+};
+
+}  // namespace kilin::cli
