@@ -1,0 +1,111 @@
+#!/usr/bin/python3
+"""What a person at a terminal sees: the prompt, the ways out of a chat, Ctrl-C."""
+import os
+import pty
+import select
+import unittest
+
+from program import KILIN, TIMEOUT_S, TINY, ProgramTest
+
+
+class Terminal(ProgramTest):
+    def start(self, *args):
+        """Runs kilin on a terminal of its own, which also makes Ctrl-C of \\x03."""
+        self.seen = ""
+        self.process, self.terminal = pty.fork()
+        if self.process == 0:
+            os.execv(KILIN, [KILIN, *map(str, args)])
+        self.addCleanup(os.close, self.terminal)
+
+    def read(self):
+        """What comes next; empty at the end."""
+        ready, _, _ = select.select([self.terminal], [], [], TIMEOUT_S)
+        self.assertTrue(ready, f"nothing comes after {self.seen!r}")
+        try:
+            return os.read(self.terminal, 65536).decode(errors="replace")
+        except OSError:  # Linux says the end of a terminal so
+            return ""
+
+    def wait_for(self, text):
+        """Reads until `text` has come, and forgets what came before."""
+        while text not in self.seen:
+            more = self.read()
+            self.assertTrue(more, f"the end came before {text!r}: {self.seen!r}")
+            self.seen += more
+        self.seen = self.seen.split(text, 1)[1]
+
+    def type(self, text):
+        os.write(self.terminal, text.encode())
+
+    def wait_for_end(self):
+        while more := self.read():
+            self.seen += more
+        return os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1])
+
+    def test_generate_shows_the_prompt_dimmed_before_the_text(self):
+        self.start("generate", TINY, "-p", "The whale", "-n", "4", "--temp", "0")
+        self.wait_for("\x1b[2mThe whale\x1b[0m")
+        self.assertEqual(self.wait_for_end(), 0)
+        self.assertIn("peak memory", self.seen)
+
+    def test_json_is_alone_on_a_terminal_too(self):
+        self.start("generate", TINY, "-p", "The whale", "-n", "4", "--temp", "0", "--json")
+        self.assertEqual(self.wait_for_end(), 0)
+        self.assertNotIn("\x1b[2m", self.seen)
+        self.assertNotIn("peak memory", self.seen.replace("peak_memory_bytes", ""))
+
+    def test_control_characters_of_a_prompt_do_nothing(self):
+        self.start("generate", TINY, "-p", "The\x1b]0;title\x07whale", "-n", "1", "--temp", "0")
+        self.assertEqual(self.wait_for_end(), 0)
+        self.assertIn("The\ufffd]0;title\ufffdwhale", self.seen)
+
+    def test_ctrl_d_ends_a_chat(self):
+        self.start("chat", TINY, "--temp", "0", "-n", "4")
+        self.wait_for("> ")
+        self.type("Hello\n")
+        self.wait_for("> ")
+        self.type("\x04")
+        self.assertEqual(self.wait_for_end(), 0)
+
+    def test_ctrl_c_twice_at_the_prompt_ends_a_chat_and_once_does_not(self):
+        self.start("chat", TINY, "--temp", "0", "-n", "4")
+        self.wait_for("> ")
+        self.type("\x03")
+        self.wait_for("Ctrl-C again")
+        self.wait_for("> ")
+        self.type("Hello\n")  # what is between forgets the first one
+        self.wait_for("> ")
+        self.type("\x03")
+        self.wait_for("Ctrl-C again")
+        self.wait_for("> ")
+        self.type("\x03")
+        self.assertEqual(self.wait_for_end(), 0)
+
+    def test_ctrl_c_stops_an_answer_and_the_chat_goes_on(self):
+        file = self.temporary_folder() / "talk.json"
+        self.start("chat", self.byte_model(), "--temp", "0", "-n", "1000000", "--ctx", "1000000")
+        self.wait_for("> ")
+        self.type("Hello\n")
+        self.wait_for("Hello\r\n")  # the terminal's echo
+        self.seen += self.read()  # the answer, which would go on for very long
+        self.type("\x03")
+        self.wait_for("stopped")
+        self.wait_for("> ")
+        self.type(f"/save {file}\n")
+        self.wait_for("2 messages kept")
+        self.type("/exit\n")
+        self.assertEqual(self.wait_for_end(), 0)
+        self.assertIn('"assistant"', file.read_text())
+
+    def test_a_special_character_of_the_model_does_nothing_to_the_terminal(self):
+        self.start("chat", self.byte_model(), "--temp", "0", "-n", "200")
+        self.wait_for("> \x1b[0m")
+        self.type("Hello\n")
+        self.wait_for("Hello\r\n")
+        self.wait_for("--max-tokens")
+        self.type("\x04")
+        self.assertEqual(self.wait_for_end(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,74 @@
+#!/usr/bin/python3
+"""kilin tokenize: the reference's ids line by line, and readable output for people."""
+import json
+import unittest
+
+from program import IDS_ONLY, ROOT, FAILURE, USAGE, ProgramTest, ids_text, kilin
+
+GOLDEN = ROOT / "tests/golden/tokenizer"  # holds tiktoken.model, and no tokenizer_config.json
+
+
+class Tokenize(ProgramTest):
+    def test_jsonl_gives_the_references_ids(self):
+        cases = json.loads((GOLDEN / "cases.json").read_text())
+        lines = "".join(json.dumps({"text": case["text"], "special": case["special"]}) + "\n" for case in cases)
+        answers = self.output("tokenize", GOLDEN, "--jsonl", stdin=lines).splitlines()
+        self.assertEqual(len(answers), len(cases))
+        for case, answer in zip(cases, answers):
+            self.assertEqual(json.loads(answer), {"ids": case["ids"]}, case["text"])
+
+    def test_special_is_false_where_a_line_does_not_say(self):
+        lines = '{"text": "<|im_end|>"}\n{"special": true, "text": "<|im_end|>"}'
+        plain, special = map(json.loads, self.output("tokenize", "--jsonl", stdin=lines).splitlines())
+        self.assertGreater(len(plain["ids"]), 1)
+        self.assertEqual(special["ids"], [3842])
+        self.assertEqual(self.output("tokenize", "--jsonl", stdin=""), "")
+
+    def test_a_bad_line_is_named_after_those_before_it_were_answered(self):
+        for bad in (b"", b"text", b"[]", b"{}", b'{"text": 1}', b'{"text": "a", "special": 1}',
+                    b'{"text": "a", "specail": true}', b'{"text": "a", "text": "b"}', b'{"text": "\xff"}',
+                    b'{"text": "\\ud800"}', b'{"text": "a"} x'):
+            result = kilin("tokenize", "--jsonl", stdin=b'{"text": "a"}\n' + bad + b"\n")
+            self.assertEqual(result.returncode, FAILURE, bad)
+            self.assertEqual(result.stdout.count(b"\n"), 1, bad)
+            self.assertIn(b"line 2", result.stderr, bad)
+
+    def test_people_see_ids_and_pieces(self):
+        shown = self.output("tokenize", GOLDEN, 'The "whale"')
+        ids = self.json("tokenize", GOLDEN, 'The "whale"', "--json")["ids"]
+        self.assertIn(ids_text(ids), shown)
+        self.assertIn('"The"', shown)
+        self.assertEqual(len(shown.splitlines()), len(ids) + 1)
+
+    def test_text_comes_by_argument_option_or_standard_input(self):
+        expected = self.json("tokenize", GOLDEN, "The whale", "--json")
+        self.assertEqual(self.json("tokenize", "-p", "The whale", "--json"), expected)
+        self.assertEqual(self.json("tokenize", "--json", stdin="The whale"), expected)
+        self.assertEqual(self.json("tokenize", GOLDEN, "-", "--json", stdin="The whale"), expected)
+        two = self.output("tokenize", "-p", "The", "-p", "whale", "--json").splitlines()
+        self.assertEqual(["".join(json.loads(line)["pieces"]) for line in two], ["The", "whale"])
+
+    def test_decoding_gives_the_text_back(self):
+        text = "Ahab\u2019s \u5317\u4eac\n\U0001f40b"
+        answer = self.json("tokenize", "--json", stdin=text)
+        self.assertEqual(self.output("tokenize", "--decode", "--ids", ids_text(answer["ids"])), text + "\n")
+        self.assertEqual(self.json("tokenize", "--decode", "--ids", ids_text(answer["ids"]), "--json")["text"], text)
+        self.assertEqual(self.output("tokenize", "--decode", "--ids", "3842"), "<|im_end|>\n")
+
+    def test_special_tokens_are_read_when_asked_for(self):
+        self.assertEqual(self.json("tokenize", "-p", "<|im_end|>", "--special", "--json")["ids"], [3842])
+
+    def test_wrong_use_is_refused(self):
+        self.assertIn("4096", self.refusal(USAGE, "tokenize", "--decode", "--ids", "4096"))
+        self.refusal(USAGE, "tokenize", "--decode", "--ids", "-1")
+        self.refusal(USAGE, "tokenize", "--decode")
+        self.refusal(USAGE, "tokenize", "--ids", "1")
+        self.refusal(USAGE, "tokenize", "--decode", "--ids", "1", "-p", "x")
+        self.refusal(USAGE, "tokenize", "--jsonl", "-p", "x")
+        self.refusal(USAGE, "tokenize", stdin=b"\xff")
+        self.refusal(FAILURE, "tokenize", IDS_ONLY, "text")
+        self.refusal(FAILURE, "tokenize", "text that is taken for a folder")
+
+
+if __name__ == "__main__":
+    unittest.main()
