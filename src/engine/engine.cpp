@@ -184,10 +184,13 @@ void Engine::run_batch() {
         const size_t rows = std::min(kLogitRows, hidden.rows() - row);
         model_.model.logits(ctx, hidden.rows(row, row + rows), logits.rows(0, rows));
       }
-      const int32_t id = sampler_.sample(logits[in_block], request->params_.sampling, request->ids_, request->ids_.size());
+      const auto id = sampler_.sample(logits[in_block], request->params_.sampling, request->ids_, request->ids_.size());
       ++row;
       (was_prompt ? request->timings_.prompt_s : request->timings_.decode_s) += seconds_since(start);
-      request->accept(id);
+      if (id)
+        request->accept(*id);
+      else
+        request->end(FinishReason::Error);
     } else {
       request->timings_.prompt_s += seconds_since(start);
     }
@@ -203,6 +206,9 @@ void Engine::run(Request& request, const std::function<void()>& between) {
             request.ids_.size() + request.params_.max_new_tokens - 1);
     if (between) between();
   }
+  if (request.finish_reason() == FinishReason::Error)
+    raise(ErrorCode::Corrupt, "{}: the model's logits hold no number; kilin verify looks for broken weights",
+          model_.folder.string());
 }
 
 void Engine::logits(std::span<const int32_t> ids, const std::function<void(size_t, MatView<const float>)>& sink) {

@@ -45,7 +45,7 @@ class Engine {
   size_t context_tokens() const { return context_tokens_; }  ///< what one sequence may hold
 
   /// Queues a request. @param ids what to feed: the prompt, or what follows `sequence`
-  /// @param sequence what earlier requests left; a fresh one if there is none
+  /// @param sequence what earlier requests left, taken over even if this throws; a fresh one if there is none
   /// @throws InvalidArgument for an empty prompt, an id outside of the vocabulary, bad parameters, or more tokens than the
   /// context
   ///         holds; NotFound for stop strings without a tokenizer. Nothing was queued then
@@ -57,6 +57,7 @@ class Engine {
   bool step();
 
   /// Steps until the request has finished. @param between called after each step, for progress and cancelling
+  /// @throws ResourceExhausted if it can't start for want of memory; Corrupt if the model gave no number (FinishReason::Error)
   void run(Request& request, const std::function<void()>& between = {});
 
   /// Logits of every position of one fresh sequence, some rows at a time, in order.

@@ -15,6 +15,8 @@ std::string_view to_string(FinishReason reason) {
       return "length";
     case FinishReason::Cancelled:
       return "cancelled";
+    case FinishReason::Error:
+      return "error";
   }
   return "?";
 }

@@ -20,9 +20,10 @@ enum class FinishReason : uint8_t {
   Stop,    // a stop id or a stop string
   Length,  // as many tokens as were asked for, or no room left in the context
   Cancelled,
+  Error,  // the model's logits held no number: its weights are broken
 };
 
-std::string_view to_string(FinishReason reason);  ///< "none", "stop", "length", "cancelled"
+std::string_view to_string(FinishReason reason);  ///< "none", "stop", "length", "cancelled", "error"
 
 struct GenerationParams {
   SamplingParams sampling = {};

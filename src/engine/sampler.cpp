@@ -15,8 +15,10 @@ namespace {
 // Best first; of equals the lower id.
 constexpr auto kBetter = [](const auto& a, const auto& b) { return a.logit > b.logit || (a.logit == b.logit && a.id < b.id); };
 
-int32_t argmax(std::span<const float> logits) {
-  return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+std::optional<int32_t> argmax(std::span<const float> logits) {
+  const auto best = std::max_element(logits.begin(), logits.end());
+  if (*best == -std::numeric_limits<float>::infinity()) return std::nullopt;
+  return static_cast<int32_t>(best - logits.begin());
 }
 
 }  // namespace
@@ -36,8 +38,8 @@ Sampler::Sampler(const KernelTable& kernels, size_t vocab_size) : kernels_(kerne
   candidates_.reserve(vocab_size);
 }
 
-int32_t Sampler::sample(std::span<float> logits, const SamplingParams& params, std::span<const int32_t> history,
-                        uint64_t position) {
+std::optional<int32_t> Sampler::sample(std::span<float> logits, const SamplingParams& params, std::span<const int32_t> history,
+                                       uint64_t position) {
   for (float& x : logits)
     if (std::isnan(x)) x = -std::numeric_limits<float>::infinity();
   if (params.repetition_penalty != 1.0) penalize(logits, params.repetition_penalty, history);
@@ -57,7 +59,7 @@ void Sampler::penalize(std::span<float> logits, double penalty, std::span<const 
   for (int32_t id : history) seen_[static_cast<size_t>(id)] = 0;
 }
 
-int32_t Sampler::draw_from_all(std::span<float> logits, double temperature, double uniform) {
+std::optional<int32_t> Sampler::draw_from_all(std::span<float> logits, double temperature, double uniform) {
   float max = 0;
   double sum = 0;
   kernels_.max_and_exp_sum(logits.data(), logits.size(), static_cast<float>(1 / temperature), max, sum);
@@ -69,7 +71,7 @@ int32_t Sampler::draw_from_all(std::span<float> logits, double temperature, doub
   return argmax(logits);  // the sums rounded differently: the last crumb goes to the most probable
 }
 
-int32_t Sampler::draw_from_best(std::span<float> logits, const SamplingParams& params, double uniform) {
+std::optional<int32_t> Sampler::draw_from_best(std::span<float> logits, const SamplingParams& params, double uniform) {
   const auto scale = static_cast<float>(1 / params.temperature);
   float max = 0;
   double total = 0;  // of the probabilities that top-p counts, times a constant

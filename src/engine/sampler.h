@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,16 +28,18 @@ class Sampler {
  public:
   Sampler(const KernelTable& kernels, size_t vocab_size);
 
+  /// The next token's id; nothing if no logit is a number above -inf, which only broken weights give.
   /// @param logits [vocab_size], overwritten. NaN counts as -inf
   /// @param history the ids that the repetition penalty looks at: prompt and answer
   /// @param position absolute position of the token that is drawn: keys the random number, so that neither batch nor scheduling
   ///        can change what is drawn
-  int32_t sample(std::span<float> logits, const SamplingParams& params, std::span<const int32_t> history, uint64_t position);
+  std::optional<int32_t> sample(std::span<float> logits, const SamplingParams& params, std::span<const int32_t> history,
+                                uint64_t position);
 
  private:
   void penalize(std::span<float> logits, double penalty, std::span<const int32_t> history);
-  int32_t draw_from_all(std::span<float> logits, double temperature, double uniform);
-  int32_t draw_from_best(std::span<float> logits, const SamplingParams& params, double uniform);
+  std::optional<int32_t> draw_from_all(std::span<float> logits, double temperature, double uniform);
+  std::optional<int32_t> draw_from_best(std::span<float> logits, const SamplingParams& params, double uniform);
 
   struct Candidate {
     float logit;

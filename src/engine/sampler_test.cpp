@@ -25,7 +25,7 @@ std::vector<float> some_logits(uint64_t seed, size_t n = kVocab) {
 int32_t sample(std::vector<float> logits, const SamplingParams& params, uint64_t position = 0,
                std::vector<int32_t> history = {}) {
   Sampler sampler(naive_kernels(), logits.size());
-  return sampler.sample(logits, params, history, position);
+  return sampler.sample(logits, params, history, position).value_or(-1);
 }
 
 // The probabilities that the parameters ask for, straight from their definition in fp64.
@@ -71,7 +71,7 @@ TEST(Sampler, DrawsWhatItsParametersAskFor) {
     Sampler sampler(naive_kernels(), kVocab);
     for (uint64_t position = 0; position < kDraws; ++position) {
       std::vector<float> scratch = logits;
-      drawn[static_cast<size_t>(sampler.sample(scratch, all[c], {}, position))] += 1.0 / kDraws;
+      drawn[static_cast<size_t>(*sampler.sample(scratch, all[c], {}, position))] += 1.0 / kDraws;
     }
     for (size_t i = 0; i < kVocab; ++i) {
       // Five standard deviations; what must not be drawn is exactly 0.
@@ -104,7 +104,14 @@ TEST(Sampler, InfiniteLogitsGiveATokenStill) {
   const float inf = std::numeric_limits<float>::infinity();
   EXPECT_EQ(sample({1, inf, 0}, {.temperature = 1}), 1);
   EXPECT_EQ(sample({1, inf, 0}, {.temperature = 1, .top_p = 0.5}), 1);
-  EXPECT_EQ(sample({-inf, -inf}, {.temperature = 1}), 0);
+}
+
+TEST(Sampler, GivesNothingWhereNoLogitIsANumber) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  for (const SamplingParams& params :
+       {SamplingParams{}, SamplingParams{.temperature = 1}, SamplingParams{.temperature = 1, .top_k = 1}})
+    for (const std::vector<float>& logits : {std::vector<float>{-inf, -inf}, std::vector<float>{nan, nan}})
+      EXPECT_EQ(sample(logits, params), -1);
 }
 
 TEST(Sampler, DoesNotAllocateAfterItWasMade) {

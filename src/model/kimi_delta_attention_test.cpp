@@ -109,7 +109,8 @@ struct Layer {
     const size_t tokens = x.size() / hidden;
     Workspace workspace(attention.workspace_bytes(backend, tokens, threads.size()));
     std::vector<SequenceSpan> spans;
-    for (const StateHandle& handle : handles) spans.push_back({.mode = mode, .start = start, .state_slot = handle.slot(), .pages = {}});
+    for (const StateHandle& handle : handles)
+      spans.push_back({.mode = mode, .start = start, .state_slot = handle.slot(), .pages = {}});
     const std::vector<int32_t> ids(tokens);
     const ForwardBatch batch = {ids, cu_seqlens, spans, {}, &pools};
     ExecContext ctx = {threads, kernels, communicator, workspace, taps, activation_type};

@@ -9,7 +9,7 @@ namespace kilin {
 namespace {
 
 constexpr size_t kQueryRows = 32;  // query rows of one head a tile (Extend)
-constexpr size_t kHeadGroup = 8;   // heads that share one read of a block of latents (Decode)
+constexpr size_t kHeadGroup = 16;  // heads that share one read of a block of latents (Decode): they fill a vector
 constexpr size_t kWave = 32;       // blocks of the past whose partial softmaxes are held at once (Decode)
 
 size_t divide_up(size_t a, size_t b) { return (a + b - 1) / b; }

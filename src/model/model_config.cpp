@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/file.h"
+#include "kernels/kernel_table.h"
 #include "model/config_reader.h"
 #include "model/layer_kinds.h"
 #include "model/unsupported_models.h"
@@ -58,11 +59,11 @@ void read_kda(const ConfigReader& in, ModelConfig& c) {
   c.kda_head_dim =
       in.size({"linear_attn_config.head_dim", "linear_head_dim", "linear_key_head_dim", "linear_value_head_dim"}, 1, kMaxWidth);
   check_width(in, c.kda_width(), "linear_attn_config.num_heads x head_dim");
-  c.short_conv_kernel_size = in.size({"linear_attn_config.short_conv_kernel_size", "linear_conv_kernel_dim"}, 2, 16);
+  c.short_conv_kernel_size = in.size({"linear_attn_config.short_conv_kernel_size", "linear_conv_kernel_dim"}, 2, kMaxConvWidth);
 }
 
 void read_moe(const ConfigReader& in, ModelConfig& c) {
-  c.num_experts = in.size({"num_experts", "num_local_experts", "n_routed_experts"}, 1, kMaxLayersTimesExperts);
+  c.num_experts = in.size({"num_experts", "num_local_experts", "n_routed_experts"}, 1, kMaxExperts);
   if (c.num_experts * c.num_hidden_layers > kMaxLayersTimesExperts)
     in.corrupt("num_experts ({}) x num_hidden_layers ({}) is {}; expected at most {}", c.num_experts, c.num_hidden_layers,
                c.num_experts * c.num_hidden_layers, kMaxLayersTimesExperts);
