@@ -8,17 +8,13 @@
 #include "core/error.h"
 #include "core/random.h"
 #include "support/golden.h"
+#include "support/tokens.h"
 #include "text/tiktoken_file.h"
 
 namespace kilin {
 namespace {
 
-std::vector<std::string> bytes_and(const std::vector<std::string>& more) {
-  std::vector<std::string> tokens;
-  for (int byte = 0; byte < 256; ++byte) tokens.emplace_back(1, static_cast<char>(byte));
-  tokens.insert(tokens.end(), more.begin(), more.end());
-  return tokens;
-}
+using testing::single_bytes_and;
 
 std::vector<int32_t> encode(const BytePair& ranks, std::string_view piece) {
   BytePair::Scratch scratch;
@@ -31,6 +27,7 @@ std::vector<int32_t> encode(const BytePair& ranks, std::string_view piece) {
 std::vector<int32_t> encode_naively(const BytePair& ranks, std::string_view piece) {
   if (const auto whole = ranks.find(piece)) return {*whole};
   std::vector<std::string> parts;
+  parts.reserve(piece.size());
   for (char c : piece) parts.emplace_back(1, c);
   for (;;) {
     int32_t best = -1;
@@ -44,12 +41,13 @@ std::vector<int32_t> encode_naively(const BytePair& ranks, std::string_view piec
     parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(place) + 1);
   }
   std::vector<int32_t> ids;
+  ids.reserve(parts.size());
   for (const std::string& part : parts) ids.push_back(*ranks.find(part));
   return ids;
 }
 
 TEST(BytePair, MergesTheLowestRankFirstAndTheLeftmostOfEquals) {
-  const BytePair ranks(bytes_and({"bc", "ab", "aa"}), "x");
+  const BytePair ranks(single_bytes_and({"bc", "ab", "aa"}), "x");
   EXPECT_EQ(encode(ranks, "abc"), (std::vector<int32_t>{'a', 256}));
   EXPECT_EQ(encode(ranks, "aaa"), (std::vector<int32_t>{258, 'a'}));
   EXPECT_EQ(encode(ranks, "ab"), (std::vector<int32_t>{257}));
@@ -57,7 +55,7 @@ TEST(BytePair, MergesTheLowestRankFirstAndTheLeftmostOfEquals) {
 }
 
 TEST(BytePair, APieceThatIsATokenIsThatTokenEvenIfNoMergesLeadThere) {
-  const BytePair ranks(bytes_and({"abcd"}), "x");
+  const BytePair ranks(single_bytes_and({"abcd"}), "x");
   EXPECT_EQ(encode(ranks, "abcd"), (std::vector<int32_t>{256}));
   EXPECT_EQ(encode(ranks, "abcde"), (std::vector<int32_t>{'a', 'b', 'c', 'd', 'e'}));
 }
@@ -75,7 +73,7 @@ TEST(BytePair, AgreesWithTheDefinitionOnRandomRanksAndPieces) {
     while (distinct.size() < 40) distinct.insert(random_text(2 + below(5)));
     std::vector<std::string> more(distinct.begin(), distinct.end());
     for (size_t i = more.size(); i > 1; --i) std::swap(more[i - 1], more[below(i)]);
-    const BytePair ranks(bytes_and(more), "x");
+    const BytePair ranks(single_bytes_and(more), "x");
     for (int i = 0; i < 10; ++i) {
       const std::string piece = random_text(1 + below(60));
       ASSERT_EQ(encode(ranks, piece), encode_naively(ranks, piece)) << piece;
@@ -93,13 +91,13 @@ TEST(BytePair, AgreesWithTheDefinitionOnTheTokensOfTheTinyModel) {
 TEST(BytePair, TakesAMegabyteOfOneLetterAsOnePiece) {
   std::vector<std::string> powers;
   for (size_t length = 2; length <= 4096; length *= 2) powers.emplace_back(length, 'a');
-  const BytePair ranks(bytes_and(powers), "x");
+  const BytePair ranks(single_bytes_and(powers), "x");
   const auto ids = encode(ranks, std::string(size_t{1} << 20, 'a'));
   EXPECT_EQ(ids, std::vector<int32_t>(256, 256 + 11));
 }
 
 TEST(BytePair, FindsEveryTokenAndNoOther) {
-  const BytePair ranks(bytes_and({"ab", "abcdefgh", "abcdefghi", std::string("\0\0", 2), std::string(100, 'x')}), "x");
+  const BytePair ranks(single_bytes_and({"ab", "abcdefgh", "abcdefghi", std::string("\0\0", 2), std::string(100, 'x')}), "x");
   for (size_t id = 0; id < ranks.size(); ++id) {
     const auto i = static_cast<int32_t>(id);
     EXPECT_EQ(ranks.find(ranks.token(i)), i);
@@ -119,9 +117,9 @@ TEST(BytePair, RefusesTokensThatContradictEachOtherOrLeaveAByteOut) {
     }
     return "no error";
   };
-  EXPECT_EQ(message(bytes_and({"ab", "ab"})), "tiktoken.model: ranks 256 and 257 are the same token, bytes 6162");
-  EXPECT_EQ(message(bytes_and({""})), "tiktoken.model: the token of rank 256 is empty");
-  auto tokens = bytes_and({});
+  EXPECT_EQ(message(single_bytes_and({"ab", "ab"})), "tiktoken.model: ranks 256 and 257 are the same token, bytes 6162");
+  EXPECT_EQ(message(single_bytes_and({""})), "tiktoken.model: the token of rank 256 is empty");
+  auto tokens = single_bytes_and({});
   tokens.back() = "ab";
   EXPECT_EQ(message(tokens), "tiktoken.model: no token for the single byte 0xff; all 256 are needed");
   EXPECT_EQ(message({}), "tiktoken.model: no token for the single byte 0x00; all 256 are needed");

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "support/golden.h"
+#include "support/tokens.h"
 
 namespace kilin {
 namespace {
@@ -197,11 +198,9 @@ TEST(ToolDeclaration, SortsKeysAtEveryDepthAndEscapesNoMoreThanJsonMust) {
 }
 
 TEST(ChatFormat, ATokeniserWithoutTheMarkersIsRefusedByTheMissingName) {
-  std::vector<std::string> bytes;
-  for (int byte = 0; byte < 256; ++byte) bytes.emplace_back(1, static_cast<char>(byte));
   std::vector<SpecialToken> specials = published_special_tokens(256);
   specials[3].name = "<|im_start|>";
-  const Tokenizer other(bytes, specials, "model");
+  const Tokenizer other(testing::single_bytes_and(), specials, "model");
   try {
     ChatFormat format(other);
     FAIL();

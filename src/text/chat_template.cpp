@@ -99,7 +99,7 @@ std::optional<Json> end_tokens(const fs::path& folder) {
     if (!fs::exists(folder / name, ignored)) continue;
     const Json config = read_json(folder / name);
     if (!config.is_object() || !config.contains("eos_token_id")) continue;
-    const Json ids = config["eos_token_id"];
+    const Json& ids = config["eos_token_id"];
     if (ids.is_number_integer()) return Json::array({ids});
     if (ids.is_array()) return ids;
   }

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "support/golden.h"
+#include "support/tokens.h"
 
 namespace kilin {
 namespace {
@@ -85,9 +86,7 @@ TEST_F(ChatTemplate, WithoutOneTheEndTokenTellsABaseModel) {
 }
 
 TEST_F(ChatTemplate, ATokeniserWithoutTheMarkersIsABaseModelOrAnother) {
-  std::vector<std::string> bytes;
-  for (int byte = 0; byte < 256; ++byte) bytes.emplace_back(1, static_cast<char>(byte));
-  const Tokenizer plain(bytes, {{256, "[EOS]"}}, "x");
+  const Tokenizer plain(testing::single_bytes_and(), {{256, "[EOS]"}}, "x");
   const auto notice = foreign_chat_format(folder_.path(), plain);
   ASSERT_TRUE(notice);
   EXPECT_NE(notice->find("has no token <|im_system|>"), std::string::npos) << *notice;

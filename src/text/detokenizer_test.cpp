@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/random.h"
+#include "support/tokens.h"
 #include "text/utf8.h"
 
 namespace kilin {
@@ -11,12 +12,8 @@ namespace {
 
 // A tokeniser of single bytes and one special token, so that ids can spell any bytes.
 const Tokenizer& bytes() {
-  static const Tokenizer tokenizer = [] {
-    std::vector<std::string> tokens;
-    for (int byte = 0; byte < 256; ++byte) tokens.emplace_back(1, static_cast<char>(byte));
-    tokens.emplace_back("\x98\x80!");  // the end of one character and a whole one
-    return Tokenizer(tokens, {{257, "<|end|>"}}, "x");
-  }();
+  // Token 256 is the end of one character and a whole one.
+  static const Tokenizer tokenizer(testing::single_bytes_and({"\x98\x80!"}), {{257, "<|end|>"}}, "x");
   return tokenizer;
 }
 
@@ -25,7 +22,7 @@ int32_t id_of(char c) { return static_cast<unsigned char>(c); }
 const std::string kReplacement = "\xef\xbf\xbd";
 
 TEST(StreamingDetokenizer, NeverGivesHalfACharacterWhereverTheTextIsCut) {
-  const std::string text = "aé中😀\u0301\U0010ffff!\n\0z";
+  const std::string text = "aé中😀\u0301\U0010ffff!\n\x01z";
   StreamingDetokenizer detokenizer(bytes());
   std::string all;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -51,7 +51,7 @@ std::vector<SpecialToken> fill(const std::map<size_t, std::string>& names, size_
   return tokens;
 }
 
-size_t parse_id(const std::string& key, size_t first_id, const std::string& source) {
+size_t parse_id(const std::string& key, size_t first_id, std::string_view source) {
   size_t id = 0;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
   if (error != std::errc() || end != key.data() + key.size() || (key.size() > 1 && key[0] == '0'))
@@ -74,9 +74,8 @@ std::vector<SpecialToken> published_special_tokens(size_t first_id) {
   return fill(names, first_id, kReserved);
 }
 
-std::vector<SpecialToken> read_special_tokens(const std::filesystem::path& file, size_t first_id) {
-  const std::string source = file.string();
-  const Json config = read_json(file);
+std::vector<SpecialToken> parse_special_tokens(std::string_view json, std::string_view source, size_t first_id) {
+  const Json config = parse_json(json, source);
   if (!config.is_object()) raise(ErrorCode::Corrupt, "{}: is a JSON {}; expected an object", source, config.type_name());
   const auto decoder = config.find("added_tokens_decoder");
   if (decoder == config.end()) return published_special_tokens(first_id);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,10 +20,11 @@ struct SpecialToken {
 /// <|reserved_token_ID|>.
 std::vector<SpecialToken> published_special_tokens(size_t first_id);
 
-/// The special tokens of a tokenizer_config.json: those of `added_tokens_decoder`, and <|reserved_token_ID|> for each other id
-/// from `first_id` up to the larger of the 256th and the last one named. A file without that key has the published ones.
-/// @throws NotFound, Io; Corrupt for an id or a name that is none, an id below `first_id`, a name given twice
-std::vector<SpecialToken> read_special_tokens(const std::filesystem::path& file, size_t first_id);
+/// The special tokens that the text of a tokenizer_config.json names: those of `added_tokens_decoder`, and
+/// <|reserved_token_ID|> for each other id from `first_id` up to the larger of the 256th and the last one named. A file without
+/// that key has the published ones. @param source names the file in errors. @throws Corrupt for what is no such JSON, an id or
+/// a name that is none, and an id below `first_id`
+std::vector<SpecialToken> parse_special_tokens(std::string_view json, std::string_view source, size_t first_id);
 
 /// Names and ids, one to one. Immutable, so const calls are thread-safe.
 class SpecialTokens {

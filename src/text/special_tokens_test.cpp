@@ -2,16 +2,17 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
+#include <string>
+#include <vector>
 
 #include "core/error.h"
-#include "support/golden.h"
 
 namespace kilin {
 namespace {
 
 SpecialTokens tokens_named(const std::vector<std::string>& names) {
   std::vector<SpecialToken> tokens;
+  tokens.reserve(names.size());
   for (const std::string& name : names) tokens.push_back({100 + static_cast<int32_t>(tokens.size()), name});
   return {tokens, 100, "x"};
 }
@@ -67,25 +68,19 @@ TEST(SpecialTokens, AMegabyteOfBeginningsIsSearchedInLinearTime) {
   EXPECT_FALSE(specials.next_in(text, 0));
 }
 
-class TokenizerConfig : public ::testing::Test {
- protected:
-  std::vector<SpecialToken> read(const std::string& json, size_t first_id = 1000) {
-    std::ofstream(folder_ / "tokenizer_config.json") << json;
-    return read_special_tokens(folder_ / "tokenizer_config.json", first_id);
-  }
-  std::string error_of(const std::string& json) {
-    try {
-      SpecialTokens(read(json), 1000, "x");
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::Corrupt);
-      return error.what();
-    }
-    return "no error";
-  }
-  testing::TemporaryFolder folder_;
-};
+std::vector<SpecialToken> read(const std::string& json) { return parse_special_tokens(json, "tokenizer_config.json", 1000); }
 
-TEST_F(TokenizerConfig, NamesTheTokensAndTheRestOfThe256AreReserved) {
+std::string error_of(const std::string& json) {
+  try {
+    SpecialTokens(read(json), 1000, "x");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Corrupt);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(TokenizerConfig, NamesTheTokensAndTheRestOfThe256AreReserved) {
   const auto tokens =
       read(R"({"added_tokens_decoder": {"1002": {"content": "<|im_end|>"}, "1000": {"content": "<s>", "special": true}}})");
   ASSERT_EQ(tokens.size(), 256u);
@@ -95,17 +90,17 @@ TEST_F(TokenizerConfig, NamesTheTokensAndTheRestOfThe256AreReserved) {
   EXPECT_EQ(tokens[255].id, 1255);
 }
 
-TEST_F(TokenizerConfig, MayNameTokensBeyondThe256) {
+TEST(TokenizerConfig, MayNameTokensBeyondThe256) {
   const auto tokens = read(R"({"added_tokens_decoder": {"1300": {"content": "<|extra|>"}}})");
   ASSERT_EQ(tokens.size(), 301u);
   EXPECT_EQ(tokens[300].name, "<|extra|>");
 }
 
-TEST_F(TokenizerConfig, WithoutADecoderHasThePublishedTokens) {
+TEST(TokenizerConfig, WithoutADecoderHasThePublishedTokens) {
   EXPECT_EQ(read(R"({"bos_token": "[BOS]"})")[3].name, "<|im_user|>");
 }
 
-TEST_F(TokenizerConfig, IsRefusedByNameWhereItMakesNoSense) {
+TEST(TokenizerConfig, IsRefusedByNameWhereItMakesNoSense) {
   const auto says = [&](const std::string& json, const std::string& what) {
     const std::string error = error_of(json);
     EXPECT_NE(error.find(what), std::string::npos) << json << ": " << error;

@@ -1,6 +1,7 @@
 #include "text/tokenizer.h"
 
 #include "core/error.h"
+#include "core/file.h"
 #include "text/pre_tokenizer.h"
 #include "text/text_cuts.h"
 #include "text/tiktoken_file.h"
@@ -28,7 +29,7 @@ Tokenizer Tokenizer::load(const fs::path& folder) {
   const fs::path ranks = folder / "tiktoken.model", config = folder / "tokenizer_config.json";
   const std::vector<std::string> tokens = read_tiktoken(ranks);
   if (!stands(config)) return {tokens, published_special_tokens(tokens.size()), ranks.string()};
-  return {tokens, read_special_tokens(config, tokens.size()), folder.string()};
+  return {tokens, parse_special_tokens(read_file(config), config.string(), tokens.size()), folder.string()};
 }
 
 Tokenizer::Tokenizer(const std::vector<std::string>& tokens, std::vector<SpecialToken> specials, std::string_view source)

@@ -11,6 +11,7 @@
 #include "core/json.h"
 #include "core/random.h"
 #include "support/golden.h"
+#include "support/tokens.h"
 
 namespace kilin {
 namespace {
@@ -159,11 +160,7 @@ TEST(Tokenizer, TokensBeyondTheEmbeddingAreRefusedByName) {
 }
 
 TEST(Tokenizer, AMissingSpecialTokenIsNamed) {
-  const Tokenizer tokenizer = [] {
-    std::vector<std::string> bytes;
-    for (int byte = 0; byte < 256; ++byte) bytes.emplace_back(1, static_cast<char>(byte));
-    return Tokenizer(bytes, {}, "model.gguf");
-  }();
+  const Tokenizer tokenizer(testing::single_bytes_and(), {}, "model.gguf");
   EXPECT_EQ(tokenizer.size(), 256u);
   EXPECT_FALSE(tokenizer.is_special(255));
   EXPECT_EQ(tokenizer.encode_with_specials("<|im_end|>").size(), 10u);

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/random.h"
 #include "support/golden.h"
+#include "support/tokens.h"
 #include "text/chat_format.h"
 #include "text/utf8.h"
 
@@ -155,9 +156,7 @@ TEST(ToolCallParser, HalfACharacterBeforeAMarkerIsReplaced) {
 }
 
 TEST(ToolCallParser, WithoutTheTokensAllIsText) {
-  std::vector<std::string> bytes;
-  for (int byte = 0; byte < 256; ++byte) bytes.emplace_back(1, static_cast<char>(byte));
-  const Tokenizer plain(bytes, {{256, "<|end|>"}}, "x");
+  const Tokenizer plain(testing::single_bytes_and(), {{256, "<|end|>"}}, "x");
   EXPECT_EQ(parse({'h', 'i', 256, '!'}, plain).text, "hi!");
   ToolCallParser parser(plain);
   EXPECT_THROW(parser.push(257), Error);

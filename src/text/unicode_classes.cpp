@@ -3,7 +3,7 @@
 namespace kilin {
 
 namespace {
-#include "unicode_classes.inc"
+#include "text/unicode_classes_table.inc"
 }
 
 uint8_t classes_of(char32_t code_point) {
