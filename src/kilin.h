@@ -4,3 +4,6 @@
 #include "core/cpu_info.h"
 #include "core/error.h"
 #include "core/version.h"
+#include "engine/engine.h"
+#include "engine/loaded_model.h"
+#include "engine/request.h"
