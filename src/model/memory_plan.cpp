@@ -50,8 +50,7 @@ class BlankStore final : public TensorStore {
     const auto at = tensors_.find(name);
     if (at == tensors_.end()) return std::nullopt;
     const auto& [dtype, shape] = at->second;
-    return StoredTensor{
-        at->first, dtype, shape, {zeros_.data(), shape.elements() * size_of(dtype)}, source_};
+    return StoredTensor{at->first, dtype, shape, {zeros_.data(), shape.elements() * size_of(dtype)}, source_};
   }
 
  private:
@@ -109,10 +108,14 @@ MemoryPlan plan_memory(const ModelConfig& config, uint64_t weight_bytes, const M
 
 std::string_view to_string(MemoryFit fit) {
   switch (fit) {
-    case MemoryFit::Fits: return "fits";
-    case MemoryFit::NeedsMoreFree: return "needs more free memory";
-    case MemoryFit::WeightsFromDisk: return "weights from disk";
-    case MemoryFit::TooLarge: return "too large";
+    case MemoryFit::Fits:
+      return "fits";
+    case MemoryFit::NeedsMoreFree:
+      return "needs more free memory";
+    case MemoryFit::WeightsFromDisk:
+      return "weights from disk";
+    case MemoryFit::TooLarge:
+      return "too large";
   }
   return "";
 }
