@@ -6,12 +6,11 @@
 
 #include "core/error.h"
 #include "kernels/kda.h"
+#include "model/memory_plan.h"
 
 namespace kilin {
 
 namespace {
-
-constexpr size_t kLogitRows = 64;  // rows of logits held at once: 42 MB at the real vocabulary
 
 KvType kv_type_of(const EngineOptions& options) {
   return options.kv_type.value_or(options.activations == ActivationType::f32 ? KvType::f32 : KvType::bf16);
@@ -48,7 +47,7 @@ Engine::Engine(LoadedModel model, const EngineOptions& options)
              // A page of slack a sequence: each rounds up on its own.
              LatentKvPool(model_.model.latent_dimensions(kv_type_of(options)),
                           LatentKvPool::pages_for(options.context_tokens) + options.max_sequences)},
-      workspace_(step_workspace_bytes()),
+      workspace_(step_workspace_bytes(model_.model, options.prefill_chunk, options.max_sequences, pool_.size())),
       sampler_(kernels_, config().vocab_size),
       batch_(options.prefill_chunk + options.max_sequences, options.max_sequences) {
   fed_.reserve(options.max_sequences);
@@ -58,13 +57,6 @@ Engine::Engine(LoadedModel model, const EngineOptions& options)
 size_t Engine::planned_bytes() const {
   return (options_.max_sequences + 1) * pools_.states.bytes_per_slot() +
          LatentKvPool::pages_for(options_.context_tokens) * pools_.latents.bytes_per_page() + workspace_.capacity();
-}
-
-size_t Engine::step_workspace_bytes() const {
-  const size_t tokens = options_.prefill_chunk + options_.max_sequences;
-  return Workspace::rounded(tokens * config().hidden_size * sizeof(float)) +
-         Workspace::rounded(kLogitRows * config().vocab_size * sizeof(float)) +
-         model_.model.workspace_bytes(tokens, kLogitRows, pool_.size());
 }
 
 ExecContext Engine::context() { return {pool_, kernels_, communicator_, workspace_, taps_, options_.activations}; }

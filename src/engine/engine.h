@@ -81,7 +81,6 @@ class Engine {
   void admit();
   void build_batch();
   void run_batch();
-  size_t step_workspace_bytes() const;
   void add_prompt_chunk(Request& request, size_t& budget);
 
   LoadedModel model_;

@@ -49,6 +49,8 @@ void cut_attention(Json& config, const ModelConfig& c, size_t layers) {
 void cut_feed_forward(Json& config, const ModelConfig& c, size_t layers) {
   constexpr const char *kWords = "mlp_layer_types", *kFirst = "first_k_dense_replace", *kEvery = "moe_layer_freq";
   std::vector<FeedForwardKind> kinds = cut_kinds(c.feed_forward_kinds, layers);
+  // A single layer is one with experts, if there are any: first_k_dense_replace, below, says the same.
+  if (layers == 1 && std::ranges::count(c.feed_forward_kinds, FeedForwardKind::Moe) > 0) kinds[0] = FeedForwardKind::Moe;
   if (config.contains(kFirst) && !config[kFirst].is_null()) {
     const size_t first = std::min(config[kFirst].get<size_t>(), layers - 1);
     const size_t every = config.contains(kEvery) && !config[kEvery].is_null() ? config[kEvery].get<size_t>() : 1;

@@ -11,9 +11,9 @@
 namespace kilin {
 
 struct SyntheticShape {
-  std::optional<size_t> layers;   ///< the first of the model; unset: all
-  std::optional<size_t> experts;  ///< a layer; unset: as many as the model has
-  DType dtype = DType::bf16;      ///< of the weights: bf16 or f32
+  std::optional<size_t> layers = {};   ///< the first of the model; unset: all
+  std::optional<size_t> experts = {};  ///< a layer; unset: as many as the model has
+  DType dtype = DType::bf16;           ///< of the weights: bf16 or f32
 };
 
 /// The text of config.json for the smaller model, in the spellings of the one given.

@@ -114,20 +114,6 @@ std::string list_of(std::span<const DType> dtypes) {
   return text;
 }
 
-// What is wrong with one tensor that is there; empty if nothing.
-std::string fault_of(const StoredTensor& tensor, const ExpectedTensor& expected) {
-  const WeightPattern& pattern = *expected.pattern;
-  if (!pattern.allows(tensor.dtype))
-    return fmt::format("has dtype {}; expected one of {}", to_string(tensor.dtype), list_of(pattern.dtypes));
-  if (pattern.any_shape) {
-    if (tensor.elements() == expected.shape.elements()) return "";
-    return fmt::format("has shape {}; expected {} elements ({})", to_string(tensor.shape), expected.shape.elements(),
-                       words_of(pattern));
-  }
-  if (tensor.shape == expected.shape) return "";
-  return fmt::format("has shape {}; expected {} ({})", to_string(tensor.shape), to_string(expected.shape), words_of(pattern));
-}
-
 // `names` are the store's that count, ascending.
 void check(const TensorStore& store, std::span<const std::string> names, std::vector<ExpectedTensor> expected,
            const ModelConfig& config) {
@@ -166,6 +152,19 @@ void check(const TensorStore& store, std::span<const std::string> names, std::ve
 }
 
 }  // namespace
+
+std::string fault_of(const StoredTensor& tensor, const ExpectedTensor& expected) {
+  const WeightPattern& pattern = *expected.pattern;
+  if (!pattern.allows(tensor.dtype))
+    return fmt::format("has dtype {}; expected one of {}", to_string(tensor.dtype), list_of(pattern.dtypes));
+  if (pattern.any_shape) {
+    if (tensor.elements() == expected.shape.elements()) return "";
+    return fmt::format("has shape {}; expected {} elements ({})", to_string(tensor.shape), expected.shape.elements(),
+                       words_of(pattern));
+  }
+  if (tensor.shape == expected.shape) return "";
+  return fmt::format("has shape {}; expected {} ({})", to_string(tensor.shape), to_string(expected.shape), words_of(pattern));
+}
 
 void check_tensors(const TensorStore& store, const ModelConfig& config) {
   check(store, store.names(), expected_tensors(config), config);

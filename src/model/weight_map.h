@@ -66,6 +66,9 @@ struct ExpectedTensor {
 std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config);
 std::vector<ExpectedTensor> expected_tensors_of_layer(const ModelConfig& config, size_t layer);
 
+/// What is wrong with the shape or dtype of a tensor that is there; empty if nothing.
+std::string fault_of(const StoredTensor& tensor, const ExpectedTensor& expected);
+
 /// Holds a store's tensors against what the model must have. @throws Corrupt with one message that lists everything that is
 /// missing, surplus, of a wrong shape or of a wrong dtype, by pattern.
 void check_tensors(const TensorStore& store, const ModelConfig& config);

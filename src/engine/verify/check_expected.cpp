@@ -1,0 +1,146 @@
+// Holds a model against the expected.json beside it; models/tiny/README.md describes the file.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "checkpoint/npy.h"
+#include "core/file.h"
+#include "core/json.h"
+#include "engine/verify/check_answers.h"
+
+namespace kilin {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kLogitTolerance = 1e-5;       // relative to the largest logit
+constexpr double kPerplexityTolerance = 1e-4;  // relative
+
+// The value of a key that a check cannot do without.
+template <typename T>
+T require(const Json& json, const char* key, const std::string& source) {
+  try {
+    return json.at(key).get<T>();
+  } catch (const nlohmann::json::exception&) {
+    raise(ErrorCode::Corrupt, "{}: key '{}' is missing or of another type than expected", source, key);
+  }
+}
+
+Check check_continuations(Engine& engine, const Json& cases, const std::string& source) {
+  std::vector<std::string> faults;
+  size_t tokens = 0;
+  for (const Json& c : cases) {
+    const auto prompt = require<std::string>(c, "prompt", source);
+    const auto prompt_ids = require<std::vector<int32_t>>(c, "prompt_ids", source);
+    const auto expected = require<std::vector<int32_t>>(c, "ids", source);
+    if (engine.loaded().tokenizer && engine.loaded().tokenizer->encode_with_specials(prompt) != prompt_ids)
+      faults.push_back(fmt::format("prompt '{}' has other ids than expected", printable(prompt)));
+    GenerationParams params;
+    params.max_new_tokens = expected.size();
+    const auto request = engine.submit(prompt_ids, params);
+    engine.run(*request);
+    const auto ids = request->output_ids();
+    const auto differs = std::ranges::mismatch(ids, expected);
+    if (differs.in1 != ids.end() || differs.in2 != expected.end())
+      faults.push_back(fmt::format("prompt '{}' goes on as expected for {} of {} tokens", printable(prompt),
+                                   differs.in2 - expected.begin(), expected.size()));
+    tokens += expected.size();
+  }
+  if (!faults.empty())
+    return failed(fmt::format("{} of {} continuations are wrong", faults.size(), cases.size()), std::move(faults));
+  return ok(
+      fmt::format("{} continuations, {} tokens, all as in {}", cases.size(), tokens, fs::path(source).filename().string()));
+}
+
+Check check_logits(Engine& engine, const std::vector<int32_t>& ids, const fs::path& file) {
+  const Tensor expected = read_npy(file);
+  const size_t vocab_size = engine.config().vocab_size;
+  if (expected.dtype() != DType::f32 || expected.shape().rank() != 2 || expected.shape()[1] != vocab_size ||
+      expected.shape()[0] < 1 || expected.shape()[0] > ids.size())
+    raise(ErrorCode::Corrupt, "{}: is {} {}; expected f32 [n, {}] with n up to {}, the tokens of eval.txt", file.string(),
+          to_string(expected.dtype()), to_string(expected.shape()), vocab_size, ids.size());
+  const float* reference = expected.as<float>();
+  double error = 0, largest = 0;
+  engine.logits(std::span(ids).first(expected.shape()[0]), [&](size_t position, MatView<const float> logits) {
+    for (size_t r = 0; r < logits.rows(); ++r)
+      for (size_t i = 0; i < vocab_size; ++i) {
+        const double want = static_cast<double>(reference[(position + r) * vocab_size + i]);
+        const double difference = std::abs(static_cast<double>(logits[r][i]) - want);
+        error = std::isnan(difference) ? INFINITY : std::max(error, difference);
+        largest = std::max(largest, std::abs(want));
+      }
+  });
+  const std::string summary = fmt::format("error of {} rows {:.1e} relative to the largest; at most {:.0e} is right",
+                                          expected.shape()[0], error / largest, kLogitTolerance);
+  return error <= kLogitTolerance * largest ? ok(summary) : failed(summary);
+}
+
+// -log p of a token.
+double surprise(std::span<const float> logits, int32_t id) {
+  const double max = static_cast<double>(*std::ranges::max_element(logits));
+  double sum = 0;
+  for (float x : logits) sum += std::exp(static_cast<double>(x) - max);
+  return max + std::log(sum) - static_cast<double>(logits[static_cast<size_t>(id)]);
+}
+
+Check check_perplexity(CheckReporter& reporter, Engine& engine, const std::vector<int32_t>& ids, const Json& json,
+                       const std::string& source) {
+  const auto expected = require<double>(json, "eval_perplexity", source);
+  const auto window = require<size_t>(json, "eval_window", source);
+  if (window < 1 || window > engine.context_tokens() || ids.size() < 2)
+    raise(ErrorCode::Corrupt, "{}: eval_window is {}; expected 1 to {}", source, window, engine.context_tokens());
+  double sum = 0;
+  for (size_t begin = 0; begin + 1 < ids.size(); begin += window) {
+    const auto part = std::span(ids).subspan(begin, std::min(window, ids.size() - 1 - begin));
+    engine.logits(part, [&](size_t position, MatView<const float> logits) {
+      for (size_t r = 0; r < logits.rows(); ++r) sum += surprise(logits[r], ids[begin + position + r + 1]);
+    });
+    reporter.progress("expected perplexity", begin + part.size(), ids.size() - 1);
+  }
+  const double perplexity = std::exp(sum / static_cast<double>(ids.size() - 1));
+  const std::string summary = fmt::format("{:.4f} over {} predictions; expected {:.4f}", perplexity, ids.size() - 1, expected);
+  return std::abs(perplexity - expected) <= kPerplexityTolerance * expected ? ok(summary) : failed(summary);
+}
+
+std::vector<int32_t> eval_ids(Engine& engine, const Json& json, const std::string& source) {
+  const fs::path text = engine.loaded().folder / "eval.txt";
+  std::vector<int32_t> ids = engine.loaded().require_tokenizer().encode(read_file(text));
+  const auto predictions = require<size_t>(json, "eval_tokens", source);
+  if (ids.size() != predictions + 1)
+    raise(ErrorCode::Corrupt, "{}: has {} tokens; expected {}, one more than eval_tokens of {}", text.string(), ids.size(),
+          predictions + 1, source);
+  return ids;
+}
+
+}  // namespace
+
+void check_expected(CheckReporter& reporter, Engine& engine) {
+  const fs::path file = engine.loaded().folder / "expected.json";
+  const fs::path logits = engine.loaded().folder / "expected_logits.npy";
+  if (!fs::exists(file)) return;
+  const std::string source = file.string();
+  Json json;
+  if (!reporter.run("expected", [&] {
+        json = read_json(file);
+        if (!json.is_object()) raise(ErrorCode::Corrupt, "{}: is no JSON object", source);
+        return ok(fmt::format("{} says what is right", source));
+      }))
+    return;
+  if (json.contains("greedy"))
+    reporter.run("expected answers", [&] { return check_continuations(engine, json["greedy"], source); });
+  if (!json.contains("eval_perplexity")) return;
+  std::vector<int32_t> ids;
+  const bool has_ids = reporter.run("expected tokens", [&] {
+    ids = eval_ids(engine, json, source);
+    return ok(fmt::format("eval.txt is {} tokens", ids.size()));
+  });
+  if (!has_ids) return;
+  if (fs::exists(logits)) reporter.run("expected logits", [&] { return check_logits(engine, ids, logits); });
+  reporter.run("expected perplexity", [&] { return check_perplexity(reporter, engine, ids, json, source); });
+}
+
+}  // namespace kilin

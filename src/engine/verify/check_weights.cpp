@@ -1,0 +1,100 @@
+#include "engine/verify/check_weights.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/tensor_scan.h"
+#include "model/tensor_inventory.h"
+
+namespace kilin {
+
+namespace {
+
+Check check_files(const std::filesystem::path& folder) {
+  const auto checkpoint = Checkpoint::open(folder, Checkpoint::Shards::OnDemand);
+  std::map<std::string, std::string> tensor_of;  // one of each shard, to open it by
+  for (const std::string& name : checkpoint->names()) tensor_of.emplace(checkpoint->shard_of(name), name);
+  std::vector<std::string> faults;
+  for (const std::string& shard : checkpoint->shards()) {
+    try {
+      if (const auto at = tensor_of.find(shard); at != tensor_of.end()) checkpoint->require(at->second);
+    } catch (const Error& error) {
+      faults.emplace_back(error.what());
+    }
+  }
+  const size_t files = checkpoint->shards().size();
+  if (!faults.empty()) return failed(fmt::format("{} of {} files can't be read", faults.size(), files), std::move(faults));
+  return ok(fmt::format("{} {}", files, files == 1 ? "file" : "files"));
+}
+
+Check check_tensors_of_readable_files(const TensorInventory& inventory) {
+  std::vector<std::string> faults;
+  for (const InventoryTensor& tensor : inventory.tensors) {
+    if (tensor.presence == Presence::Missing) faults.push_back(fmt::format("missing '{}'", tensor.name));
+    if (!tensor.fault.empty()) faults.push_back(fmt::format("wrong '{}' {}", tensor.name, tensor.fault));
+  }
+  for (const std::string& name : inventory.surplus) faults.push_back(fmt::format("surplus '{}'", printable(name)));
+  const size_t unreadable = inventory.count(Presence::Unreadable);
+  return failed(fmt::format("{} of {} tensors are in files that can't be read, {} other faults", unreadable,
+                            inventory.tensors.size(), faults.size()),
+                std::move(faults));
+}
+
+Check check_all_tensors(const TensorStore& store, const TensorInventory& inventory, const ModelConfig& config) {
+  if (inventory.count(Presence::Unreadable) > 0) return check_tensors_of_readable_files(inventory);
+  check_tensors(store, config);  // throws one message that lists every fault
+  return ok(
+      fmt::format("{} tensors, {} parameters, {} bytes", inventory.tensors.size(), inventory.parameters(), inventory.bytes()));
+}
+
+Check check_values(CheckReporter& reporter, const TensorStore& store, const TensorInventory& inventory, ThreadPool& pool) {
+  uint64_t total = 0, done = 0, values = 0;
+  for (const InventoryTensor& tensor : inventory.tensors)
+    if (tensor.presence == Presence::Stored) total += tensor.bytes();
+  std::vector<std::string> faults, zeros;
+  for (const InventoryTensor& tensor : inventory.tensors) {
+    if (tensor.presence != Presence::Stored) continue;
+    const StoredTensor stored = store.require(tensor.name);
+    const FiniteScan scan = scan_finite(stored, pool);
+    if (!scan.finite())
+      faults.push_back(fmt::format("{}: tensor '{}' holds {} NaN and {} infinite values, the first at {}", stored.file,
+                                   tensor.name, scan.nans, scan.infinities, position_of(stored.shape, *scan.first)));
+    // A vector may be zero, such as the bias of a router that was never balanced; a matrix is where a download left a hole.
+    if (scan.all_zero && stored.shape.rank() >= 2)
+      zeros.push_back(fmt::format("{}: tensor '{}' holds nothing but zeros", stored.file, tensor.name));
+    values += tensor.parameters();
+    done += tensor.bytes();
+    reporter.progress("values", done, total);
+  }
+  if (!faults.empty()) {
+    std::string summary = fmt::format("{} tensors hold values that are not finite", faults.size());
+    faults.insert(faults.end(), zeros.begin(), zeros.end());
+    return failed(std::move(summary), std::move(faults));
+  }
+  if (!zeros.empty()) return note(fmt::format("{} matrices are all zero", zeros.size()), std::move(zeros));
+  return ok(fmt::format("{} values, all finite", values));
+}
+
+}  // namespace
+
+bool check_weights(CheckReporter& reporter, const std::filesystem::path& folder, const ModelConfig& config, ThreadPool& pool) {
+  bool good = reporter.run("files", [&] { return check_files(folder); });
+  std::shared_ptr<const TensorStore> store;
+  try {
+    store = open_weights_on_demand(folder, config);
+  } catch (const Error&) {  // told by "files"
+  }
+  if (!store) {
+    reporter.skip("tensors", "there are no weights to look at");
+    reporter.skip("values", "there are no weights to look at");
+    return false;
+  }
+  const TensorInventory inventory = take_inventory(store.get(), config);
+  good = reporter.run("tensors", [&] { return check_all_tensors(*store, inventory, config); }) && good;
+  return reporter.run("values", [&] { return check_values(reporter, *store, inventory, pool); }) && good;
+}
+
+}  // namespace kilin

@@ -1,0 +1,65 @@
+#include "engine/verify/verify.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "engine/verify/check_answers.h"
+#include "engine/verify/check_tokenizer.h"
+#include "engine/verify/check_weights.h"
+
+namespace kilin {
+
+namespace {
+
+// Also what generation_config.json says: it is read when the model is loaded.
+Check check_config(const std::filesystem::path& folder, std::optional<ModelConfig>& config) {
+  config = ModelConfig::read(folder);
+  GenerationConfig::read(folder);
+  return ok(fmt::format("{} layers, {} of KDA and {} of MLA; {} experts, {} a token; hidden size {}, vocabulary {}",
+                        config->num_hidden_layers, config->kda_layers(), config->mla_layers(), config->num_experts,
+                        config->num_experts_per_token, config->hidden_size, config->vocab_size));
+}
+
+void check_running(CheckReporter& reporter, const std::filesystem::path& folder, const VerifyOptions& options) {
+  std::unique_ptr<Engine> engine;
+  const bool loaded = reporter.run("load", [&] {
+    EngineOptions engine_options;
+    engine_options.threads = options.threads;
+    engine_options.context_tokens = 4096;
+    auto model = LoadedModel::load(folder, [&](size_t done, size_t total) { reporter.progress("load", done, total); });
+    engine = std::make_unique<Engine>(std::move(model), engine_options);
+    return ok(fmt::format("{} threads, {} kernels", engine->threads(), to_string(engine->kernels().isa)));
+  });
+  if (!loaded) return;
+  check_answer(reporter, *engine, options.tokens);
+  check_expected(reporter, *engine);
+}
+
+}  // namespace
+
+std::vector<Check> verify_model(const std::filesystem::path& folder, const VerifyOptions& options,
+                                const CheckReporter::Listener& listener) {
+  CheckReporter reporter(listener);
+  std::optional<ModelConfig> config;
+  if (!reporter.run("config", [&] { return check_config(folder, config); })) return reporter.checks();
+  bool good = true;
+  {
+    ThreadPool pool(options.threads);
+    good = check_weights(reporter, folder, *config, pool);
+  }
+  check_tokenizer(reporter, folder, *config);
+  good = good && all_good(reporter.checks());
+  if (options.run == VerifyOptions::Run::FilesOnly) return reporter.checks();
+  if (good)
+    check_running(reporter, folder, options);
+  else
+    reporter.skip("load", "what was found above would make it fail, or its answers worthless");
+  return reporter.checks();
+}
+
+bool all_good(const std::vector<Check>& checks) {
+  return std::ranges::none_of(checks, [](const Check& check) { return check.outcome == Outcome::Failed; });
+}
+
+}  // namespace kilin
