@@ -249,7 +249,14 @@ TEST(ModelConfig, ExpertsGroupsAndTopKMustFitTogether) {
                    },
                    c,
                    {"moe_layer_freq", "[1,1]"}},
-                  {[](Json& j) { j["num_experts"] = 131072; }, c, {"num_experts (131072)", "num_hidden_layers (27)"}}});
+                  {[](Json& j) { j["num_experts"] = 4097; }, c, {"num_experts", "4097", "1..4096"}},
+                  {[](Json& j) {
+                     j["num_experts"] = 4096;
+                     j["num_hidden_layers"] = 100;
+                     for (int layer = 28; layer <= 100; ++layer) j["linear_attn_config"]["kda_layers"].push_back(layer);
+                   },
+                   c,
+                   {"num_experts (4096)", "num_hidden_layers (100)"}}});
 }
 
 TEST(ModelConfig, ProductsOfAcceptedSizesAreBounded) {
