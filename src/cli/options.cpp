@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "cli/context.h"
+#include "core/cpu_info.h"
 #include "core/error.h"
 
 namespace kilin::cli {
@@ -46,6 +47,12 @@ double parse_number(std::string_view option, std::string_view text) {
   const auto value = parse_whole<double>(option, text, "a number");
   if (!std::isfinite(value)) raise(ErrorCode::InvalidArgument, "{} is {}; expected a finite number", option, text);
   return value;
+}
+
+size_t thread_count(const std::optional<uint64_t>& threads) {
+  if (threads && (*threads < 1 || *threads > 4096))
+    raise(ErrorCode::InvalidArgument, "--threads is {}; expected 1 to 4096", *threads);
+  return threads ? *threads : usable_threads();
 }
 
 std::vector<int32_t> parse_ids(std::string_view option, std::string_view text) {

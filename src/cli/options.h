@@ -23,6 +23,10 @@ struct Context;
 uint64_t parse_unsigned(std::string_view option, std::string_view text);
 double parse_number(std::string_view option, std::string_view text);  ///< finite
 
+/// The number of threads that `--threads` asks for; without it as many as this process may use. @throws InvalidArgument beyond
+/// 1 to 4096
+size_t thread_count(const std::optional<uint64_t>& threads);
+
 /// "5,17,9": token ids with commas between. @throws InvalidArgument naming the piece that is none
 std::vector<int32_t> parse_ids(std::string_view option, std::string_view text);
 

@@ -1,0 +1,67 @@
+// What kilin inspect finds out about a model's folder: its tensors, and the memory that running it takes.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "checkpoint/tensor_scan.h"
+#include "cli/output.h"
+#include "model/memory_plan.h"
+#include "model/module_tree.h"
+
+namespace kilin::cli {
+
+struct Inspection {
+  struct MemoryRow {
+    KvType kv_type;
+    size_t context_tokens;
+    MemoryPlan plan;
+    MemoryFit fit;
+  };
+
+  std::filesystem::path folder;
+  ModelConfig config;
+  TensorInventory inventory;
+  MemoryInfo machine;
+  MemoryUse use;                  ///< what the rows have in common
+  std::vector<MemoryRow> memory;  ///< by context length
+
+  /// Reads config.json and whatever is there of the weights; a folder without weights is told from its configuration.
+  /// @throws as ModelConfig::read
+  static Inspection of(const std::filesystem::path& folder, size_t threads);
+
+  void print(const Output& out, Alike alike) const;
+  nlohmann::ordered_json json(Alike alike) const;
+};
+
+/// One layer, every value of it read.
+struct LayerInspection {
+  struct Tensor {
+    InventoryTensor tensor;
+    TensorStatistics statistics;  ///< of a stored one
+  };
+
+  std::filesystem::path folder;
+  size_t layer;  ///< from 0
+  AttentionKind attention;
+  FeedForwardKind feed_forward;
+  std::vector<Tensor> tensors;
+  std::vector<std::string> faults;  ///< a line each; empty if the layer is whole and finite
+
+  /// Opens the files that hold the layer and no others. @throws InvalidArgument for a layer that the model does not have;
+  /// NotFound if the folder holds no weights
+  static LayerInspection of(const std::filesystem::path& folder, size_t layer, ThreadPool& pool);
+
+  /// @param alike Together: the experts' tensors share a line
+  void print(const Output& out, Alike alike) const;
+  nlohmann::ordered_json json() const;
+};
+
+/// "KDA", "MLA" and "dense", "experts"
+std::string_view name_of(AttentionKind kind);
+std::string_view name_of(FeedForwardKind kind);
+
+}  // namespace kilin::cli
