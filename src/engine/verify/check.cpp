@@ -7,8 +7,8 @@ namespace kilin {
 
 namespace {
 
-Check with(Outcome outcome, std::string summary, std::vector<std::string> details) {
-  return {.name = "", .outcome = outcome, .summary = std::move(summary), .details = std::move(details)};
+Check with(Outcome outcome, const std::string& summary, const std::vector<std::string>& details) {
+  return {.name = "", .outcome = outcome, .summary = summary, .details = details};
 }
 
 }  // namespace
@@ -27,13 +27,13 @@ std::string_view to_string(Outcome outcome) {
   return "?";
 }
 
-Check ok(std::string summary) { return with(Outcome::Ok, std::move(summary), {}); }
-Check note(std::string summary, std::vector<std::string> details) {
-  return with(Outcome::Note, std::move(summary), std::move(details));
+Check ok(const std::string& summary) { return with(Outcome::Ok, summary, {}); }
+Check note(const std::string& summary, const std::vector<std::string>& details) {
+  return with(Outcome::Note, summary, details);
 }
-Check skipped(std::string summary) { return with(Outcome::Skipped, std::move(summary), {}); }
-Check failed(std::string summary, std::vector<std::string> details) {
-  return with(Outcome::Failed, std::move(summary), std::move(details));
+Check skipped(const std::string& summary) { return with(Outcome::Skipped, summary, {}); }
+Check failed(const std::string& summary, const std::vector<std::string>& details) {
+  return with(Outcome::Failed, summary, details);
 }
 
 // A message of several lines: the first is the summary, the others are indented.

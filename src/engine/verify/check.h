@@ -66,9 +66,9 @@ class CheckReporter {
   std::vector<Check> checks_;
 };
 
-Check ok(std::string summary);
-Check note(std::string summary, std::vector<std::string> details = {});
-Check skipped(std::string summary);
-Check failed(std::string summary, std::vector<std::string> details = {});
+Check ok(const std::string& summary);
+Check note(const std::string& summary, const std::vector<std::string>& details = {});
+Check skipped(const std::string& summary);
+Check failed(const std::string& summary, const std::vector<std::string>& details = {});
 
 }  // namespace kilin

@@ -50,8 +50,7 @@ Check check_continuations(Engine& engine, const Json& cases, const std::string& 
                                    differs.in2 - expected.begin(), expected.size()));
     tokens += expected.size();
   }
-  if (!faults.empty())
-    return failed(fmt::format("{} of {} continuations are wrong", faults.size(), cases.size()), std::move(faults));
+  if (!faults.empty()) return failed(fmt::format("{} of {} continuations are wrong", faults.size(), cases.size()), faults);
   return ok(
       fmt::format("{} continuations, {} tokens, all as in {}", cases.size(), tokens, fs::path(source).filename().string()));
 }

@@ -26,7 +26,7 @@ Check check_files(const std::filesystem::path& folder) {
     }
   }
   const size_t files = checkpoint->shards().size();
-  if (!faults.empty()) return failed(fmt::format("{} of {} files can't be read", faults.size(), files), std::move(faults));
+  if (!faults.empty()) return failed(fmt::format("{} of {} files can't be read", faults.size(), files), faults);
   return ok(fmt::format("{} {}", files, files == 1 ? "file" : "files"));
 }
 
@@ -40,7 +40,7 @@ Check check_tensors_of_readable_files(const TensorInventory& inventory) {
   const size_t unreadable = inventory.count(Presence::Unreadable);
   return failed(fmt::format("{} of {} tensors are in files that can't be read, {} other faults", unreadable,
                             inventory.tensors.size(), faults.size()),
-                std::move(faults));
+                faults);
 }
 
 Check check_all_tensors(const TensorStore& store, const TensorInventory& inventory, const ModelConfig& config) {
@@ -70,11 +70,11 @@ Check check_values(CheckReporter& reporter, const TensorStore& store, const Tens
     reporter.progress("values", done, total);
   }
   if (!faults.empty()) {
-    std::string summary = fmt::format("{} tensors hold values that are not finite", faults.size());
+    const std::string summary = fmt::format("{} tensors hold values that are not finite", faults.size());
     faults.insert(faults.end(), zeros.begin(), zeros.end());
-    return failed(std::move(summary), std::move(faults));
+    return failed(summary, faults);
   }
-  if (!zeros.empty()) return note(fmt::format("{} matrices are all zero", zeros.size()), std::move(zeros));
+  if (!zeros.empty()) return note(fmt::format("{} matrices are all zero", zeros.size()), zeros);
   return ok(fmt::format("{} values, all finite", values));
 }
 

@@ -106,6 +106,7 @@ TEST_F(VerifyTiny, AWrongContinuationFails) {
   put("expected.json", one.dump());
   const auto checks = verify();
   EXPECT_EQ(named(checks, "expected answers").outcome, Outcome::Failed);
+  EXPECT_EQ(named(checks, "expected answers").summary, "1 of 1 continuations are wrong");
   EXPECT_NE(all_of(named(checks, "expected answers")).find("3 of 48"), std::string::npos);
   put("expected.json", "[");
   EXPECT_EQ(named(verify(), "expected").outcome, Outcome::Failed);
@@ -137,6 +138,7 @@ TEST_F(VerifyTiny, AMatrixOfZerosIsNoted) {
   put("model.safetensors", bytes);
   const auto checks = verify(VerifyOptions::Run::FilesOnly);
   EXPECT_EQ(named(checks, "values").outcome, Outcome::Note);
+  EXPECT_EQ(named(checks, "values").summary, "1 matrices are all zero");
   EXPECT_NE(all_of(named(checks, "values")).find(name), std::string::npos);
   EXPECT_TRUE(all_good(checks));
 }
@@ -220,6 +222,7 @@ TEST(Verify, AShardThatIsMissingIsNamedAndTheOthersAreScanned) {
   fs::remove(folder / ("m/" + missing));
   const auto checks = verify_model(folder / "m", {});
   EXPECT_EQ(named(checks, "files").outcome, Outcome::Failed);
+  EXPECT_EQ(named(checks, "files").summary.find("1 of "), 0u) << named(checks, "files").summary;
   EXPECT_NE(all_of(named(checks, "files")).find(missing), std::string::npos);
   EXPECT_EQ(named(checks, "tensors").outcome, Outcome::Failed);
   EXPECT_EQ(named(checks, "values").outcome, Outcome::Ok);
