@@ -57,6 +57,7 @@ class LatentKvPool {
   LatentKvPool(const Dimensions& dimensions, size_t pages);
 
   const Dimensions& dimensions() const { return dimensions_; }
+  size_t pages() const { return used_before_.size(); }
   size_t free_pages() const { return free_.size(); }
   size_t bytes_per_page() const { return bytes_per_token(dimensions_) * kPageTokens; }
   static size_t bytes_per_token(const Dimensions& dimensions);

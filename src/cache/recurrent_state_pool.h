@@ -60,6 +60,7 @@ class RecurrentStatePool {
   StateHandle acquire();
 
   const Dimensions& dimensions() const { return dimensions_; }
+  size_t slots() const { return memory_.bytes() / bytes_per_slot() - 1; }
   size_t free_slots() const { return free_.size(); }
   size_t bytes_per_slot() const { return slot_floats_ * sizeof(float); }
   static size_t bytes_per_slot(const Dimensions& dimensions);

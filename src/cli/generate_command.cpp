@@ -135,7 +135,8 @@ void generate(const Context& context, Arguments& args) {
       engine.submit(prompt, std::move(params), [&printer](const TokenEvent& event) { printer.show_token(event); });
   if (args.prompt.text) printer.show_prompt(*args.prompt.text);
   engine.run(*request, [&] { printer.show_progress(*request); });
-  printer.show_end({.request = *request, .has_text = tokenizer != nullptr, .load_s = load_s});
+  printer.show_end(
+      {.request = *request, .has_text = tokenizer != nullptr, .load_s = load_s, .planned_bytes = engine.plan().working()});
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ std::string GenerationReport::json() const {
                        {"finish_reason", to_string(request.finish_reason())},
                        {"seed", request.params().sampling.seed},
                        {"timings", timings},
+                       {"planned_memory_bytes", planned_bytes},
                        {"peak_memory_bytes", peak_resident_bytes()}};
   return report.dump();
 }

@@ -1,6 +1,7 @@
 // What a finished generation is reported as: one JSON object, or one line of figures.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "engine/request.h"
@@ -11,8 +12,10 @@ struct GenerationReport {
   const Request& request;
   bool has_text;  ///< false without a tokenizer: the text is null
   double load_s;
+  uint64_t planned_bytes;  ///< of pools and workspace, without the weights
 
-  /// {"prompt_ids", "ids", "text", "finish_reason", "seed", "timings", "peak_memory_bytes"}, without a newline
+  /// {"prompt_ids", "ids", "text", "finish_reason", "seed", "timings", "planned_memory_bytes", "peak_memory_bytes"}, without a
+  /// newline
   std::string json() const;
 
   /// "prompt 9 tokens, 120.3 tokens/s; generated 48 tokens, 61.2 tokens/s; peak memory 41 MiB"

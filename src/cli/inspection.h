@@ -9,7 +9,7 @@
 
 #include "checkpoint/tensor_scan.h"
 #include "cli/output.h"
-#include "model/memory_plan.h"
+#include "engine/memory_plan.h"
 #include "model/module_tree.h"
 
 namespace kilin::cli {

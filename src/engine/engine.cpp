@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
+#include <exception>
 
 #include "core/error.h"
+#include "core/float_mode.h"
+#include "engine/memory_plan.h"
 #include "kernels/kda.h"
-#include "model/memory_plan.h"
 
 namespace kilin {
 
@@ -32,8 +33,8 @@ void EngineOptions::validate() const {
     if (value < 1 || value > most) raise(ErrorCode::InvalidArgument, "{} is {}; expected 1 to {}", name, value, most);
   };
   if (threads != 0) require(threads, 4096, "threads");
-  require(prefill_chunk, 1u << 20, "prefill chunk");
-  require(max_sequences, 1u << 16, "max sequences");
+  require(prefill_chunk, 1u << 16, "prefill chunk");
+  require(max_sequences, 1u << 12, "max sequences");
   require(context_tokens, size_t{1} << 40, "context");
 }
 
@@ -43,20 +44,20 @@ Engine::Engine(LoadedModel model, const EngineOptions& options)
       kernels_(select_kernels(CpuInfo::detect(), options.kernels)),
       pool_(options.threads == 0 ? usable_threads() : options.threads),
       context_tokens_(std::min(options.context_tokens, config().model_max_length)),
-      pools_{RecurrentStatePool(model_.model.state_dimensions(), options.max_sequences),
-             // A page of slack a sequence: each rounds up on its own.
-             LatentKvPool(model_.model.latent_dimensions(kv_type_of(options)),
-                          LatentKvPool::pages_for(options.context_tokens) + options.max_sequences)},
-      workspace_(step_workspace_bytes(model_.model, options.prefill_chunk, options.max_sequences, pool_.size())),
+      plan_(plan_memory(model_.model, model_.weight_bytes(),
+                        {.kv_type = kv_type_of(options),
+                         .sequences = options.max_sequences,
+                         .context_tokens = std::min(options.context_tokens, options.max_sequences * context_tokens_),
+                         .prefill_chunk = options.prefill_chunk,
+                         .threads = pool_.size()})),
+      pools_(std::make_shared<MemoryPools>(
+          MemoryPools{RecurrentStatePool(model_.model.state_dimensions(), options.max_sequences),
+                      LatentKvPool(model_.model.latent_dimensions(kv_type_of(options)), plan_.latent_pages)})),
+      workspace_(plan_.workspace),
       sampler_(kernels_, config().vocab_size),
       batch_(options.prefill_chunk + options.max_sequences, options.max_sequences) {
   fed_.reserve(options.max_sequences);
   running_.reserve(options.max_sequences);
-}
-
-size_t Engine::planned_bytes() const {
-  return (options_.max_sequences + 1) * pools_.states.bytes_per_slot() +
-         LatentKvPool::pages_for(options_.context_tokens) * pools_.latents.bytes_per_page() + workspace_.capacity();
 }
 
 ExecContext Engine::context() { return {pool_, kernels_, communicator_, workspace_, taps_, options_.activations}; }
@@ -70,10 +71,13 @@ void Engine::check_ids(std::span<const int32_t> ids, size_t before) const {
     raise(ErrorCode::InvalidArgument, "{} tokens are more than the context of {} holds", before + ids.size(), context_tokens_);
 }
 
-Sequence Engine::fresh_sequence() { return {pools_.states.acquire(), PageTable(pools_.latents), {}}; }
+Sequence Engine::fresh_sequence() { return {pools_, pools_->states.acquire(), PageTable(pools_->latents), {}}; }
 
 std::shared_ptr<Request> Engine::submit(std::vector<int32_t> ids, GenerationParams params, TokenListener listener,
                                         std::optional<Sequence> sequence) {
+  if (sequence && sequence->pools != pools_)
+    raise(ErrorCode::InvalidArgument,
+          "the sequence to continue is another engine's; expected one that a request of this one left");
   const size_t before = sequence ? sequence->tokens() : 0;
   check_ids(ids, before);
   params.sampling.validate();
@@ -90,28 +94,33 @@ std::shared_ptr<Request> Engine::submit(std::vector<int32_t> ids, GenerationPara
 }
 
 bool Engine::has_room_for(const Request& request) const {
-  const size_t pages = LatentKvPool::pages_for(request.ids_.size() + request.params_.max_new_tokens - 1);
+  const size_t pages = LatentKvPool::pages_for(request.most_fed_tokens());
   const size_t held = request.sequence_.pages.pages().size();
-  const bool slot = request.sequence_.state.valid() || pools_.states.free_slots() > 0;
-  return slot && running_.size() < options_.max_sequences && (pages <= held || pages - held <= pools_.latents.free_pages());
+  const bool slot = request.sequence_.state.valid() || pools_->states.free_slots() > 0;
+  return slot && running_.size() < options_.max_sequences && (pages <= held || pages - held <= pools_->latents.free_pages());
+}
+
+void Engine::end_cancelled() {
+  const auto ended = [](const std::shared_ptr<Request>& request) {
+    if (request->cancelled_ && !request->finished()) request->end(FinishReason::Cancelled);
+    return request->finished();
+  };
+  std::erase_if(waiting_, ended);
+  std::erase_if(running_, ended);
 }
 
 // Requests start in order of arrival, and only with all the memory that they can need: none is stopped half-way for want of it.
 void Engine::admit() {
-  while (!waiting_.empty() && (waiting_.front()->cancelled_ || has_room_for(*waiting_.front()))) {
-    const std::shared_ptr<Request> request = std::move(waiting_.front());
-    waiting_.pop_front();
-    if (request->cancelled_) {
-      request->end(FinishReason::Cancelled);
-      continue;
-    }
-    if (!request->sequence_.state.valid()) {
+  while (!waiting_.empty() && has_room_for(*waiting_.front())) {
+    Request& request = *waiting_.front();
+    if (!request.sequence_.state.valid()) {
       Sequence fresh = fresh_sequence();
-      fresh.ids = std::move(request->sequence_.ids);  // empty, with its reserve
-      request->sequence_ = std::move(fresh);
+      fresh.ids = std::move(request.sequence_.ids);  // empty, with its reserve
+      request.sequence_ = std::move(fresh);
     }
-    request->sequence_.pages.grow(request->ids_.size() + request->params_.max_new_tokens - 1);
-    running_.push_back(request);
+    request.sequence_.pages.grow(request.most_fed_tokens());
+    running_.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
   }
 }
 
@@ -128,7 +137,7 @@ void Engine::add_prompt_chunk(Request& request, size_t& budget) {
   budget -= take;
   batch_.add(request.sequence_, ForwardMode::Extend, request.unfed().first(take));
   if (take == left) batch_.want_last_row();
-  fed_.emplace_back(&request, take);
+  fed_.push_back({.request = &request, .tokens = take, .samples = take == left, .id = {}, .shown = {}});
 }
 
 void Engine::build_batch() {
@@ -138,65 +147,93 @@ void Engine::build_batch() {
     if (request->in_prompt()) continue;
     batch_.add(request->sequence_, ForwardMode::Decode, request->unfed());
     batch_.want_last_row();
-    fed_.emplace_back(request.get(), 1);
+    fed_.push_back({.request = request.get(), .tokens = 1, .samples = true, .id = {}, .shown = {}});
   }
   size_t budget = options_.prefill_chunk;
   for (const auto& request : running_)
     if (request->in_prompt()) add_prompt_chunk(*request, budget);
 }
 
-bool Engine::step() {
-  for (const auto& request : running_)
-    if (request->cancelled_) request->end(FinishReason::Cancelled);
-  std::erase_if(running_, [](const auto& request) { return request->finished(); });
+StepResult Engine::step() {
+  end_cancelled();
   admit();
-  if (running_.empty()) return false;
+  if (running_.empty()) return waiting_.empty() ? StepResult::Idle : StepResult::Blocked;
   build_batch();
-  run_batch();
+  try {
+    compute_batch();
+  } catch (...) {
+    for (const Fed& fed : fed_) fed.request->end(FinishReason::Error);
+    end_cancelled();
+    throw;
+  }
   std::erase_if(running_, [](const auto& request) { return request->finished(); });
-  return true;
+  call_listeners();
+  return StepResult::Ran;
 }
 
-void Engine::run_batch() {
+// Forward, sample, account: after this every request of the batch is where its tokens are.
+void Engine::compute_batch() {
   const auto start = std::chrono::steady_clock::now();
+  FloatModeGuard float_mode;
   ExecContext ctx = context();
   Workspace::Frame frame(workspace_);
   auto hidden = frame.matrix(batch_.logit_rows(), config().hidden_size);  // of the rows that get a token
   auto logits = frame.matrix(kLogitRows, config().vocab_size);
-  model_.model.forward(ctx, batch_.view(pools_), hidden);
+  model_.model.forward(ctx, batch_.view(*pools_), hidden);
 
-  size_t row = 0;  // of the rows that want logits, in the order of fed_
-  for (const auto& [request, tokens] : fed_) {
-    const bool was_prompt = request->in_prompt();
-    request->feed(tokens);
-    const bool samples = !request->in_prompt();
-    if (samples) {
-      const size_t in_block = row % kLogitRows;
-      if (in_block == 0) {
-        const size_t rows = std::min(kLogitRows, hidden.rows() - row);
-        model_.model.logits(ctx, hidden.rows(row, row + rows), logits.rows(0, rows));
-      }
-      const auto id = sampler_.sample(logits[in_block], request->params_.sampling, request->ids_, request->ids_.size());
-      ++row;
-      (was_prompt ? request->timings_.prompt_s : request->timings_.decode_s) += seconds_since(start);
-      if (id)
-        request->accept(*id);
-      else
-        request->end(FinishReason::Error);
-    } else {
-      request->timings_.prompt_s += seconds_since(start);
+  size_t row = 0;  // of `hidden`: the requests that sample, in the order of fed_
+  for (Fed& fed : fed_) {
+    if (!fed.samples) continue;
+    const size_t in_block = row % kLogitRows;
+    if (in_block == 0) {
+      const size_t rows = std::min(kLogitRows, hidden.rows() - row);
+      model_.model.logits(ctx, hidden.rows(row, row + rows), logits.rows(0, rows));
     }
-    (was_prompt ? request->timings_.prompt_tokens : request->timings_.decode_tokens) += tokens;
+    const Request& request = *fed.request;
+    fed.id = sampler_.sample(logits[in_block], request.params_.sampling, request.ids_, request.ids_.size());
+    ++row;
+  }
+  const double seconds = seconds_since(start);
+  for (Fed& fed : fed_) {
+    fed.request->feed(fed.tokens, seconds);
+    if (fed.id)
+      fed.shown = fed.request->accept(*fed.id);
+    else if (fed.samples)
+      fed.request->end(FinishReason::Error);
   }
 }
 
+void Engine::call_listeners() {
+  std::exception_ptr first;
+  for (const Fed& fed : fed_) {
+    if (!fed.id || !fed.request->listener_) continue;
+    try {
+      fed.request->listener_({*fed.id, fed.shown});
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
+  }
+  if (first) std::rethrow_exception(first);
+}
+
+// Ends a request whose driver does not go on, so that no later step calls its listener.
+void Engine::abandon(Request& request) {
+  if (!request.finished()) request.end(FinishReason::Cancelled);
+  end_cancelled();
+}
+
 void Engine::run(Request& request, const std::function<void()>& between) {
-  while (!request.finished()) {
-    if (!step() && !request.finished())
-      raise(ErrorCode::ResourceExhausted,
-            "nothing can run: a request needs {} tokens of context, and other sequences hold the memory",
-            request.ids_.size() + request.params_.max_new_tokens - 1);
-    if (between) between();
+  try {
+    while (!request.finished()) {
+      if (step() == StepResult::Blocked && !request.finished())
+        raise(ErrorCode::ResourceExhausted,
+              "nothing can run: a request needs {} tokens of context, and other sequences hold the memory",
+              request.most_fed_tokens());
+      if (between) between();
+    }
+  } catch (...) {
+    abandon(request);
+    throw;
   }
   if (request.finish_reason() == FinishReason::Error)
     raise(ErrorCode::Corrupt, "{}: the model's logits hold no number; kilin verify looks for broken weights",
@@ -205,6 +242,7 @@ void Engine::run(Request& request, const std::function<void()>& between) {
 
 void Engine::logits(std::span<const int32_t> ids, const std::function<void(size_t, MatView<const float>)>& sink) {
   check_ids(ids, 0);
+  FloatModeGuard float_mode;
   Sequence sequence = fresh_sequence();
   sequence.pages.grow(ids.size());
   ExecContext ctx = context();
@@ -219,7 +257,7 @@ void Engine::logits(std::span<const int32_t> ids, const std::function<void(size_
     batch_.add(sequence, ForwardMode::Extend, part);
     batch_.want_all_rows();
     const MatView<float> hidden = hidden_rows.rows(0, part.size());
-    model_.model.forward(ctx, batch_.view(pools_), hidden);
+    model_.model.forward(ctx, batch_.view(*pools_), hidden);
     for (size_t row = 0; row < part.size(); row += kLogitRows) {
       const size_t rows = std::min(kLogitRows, part.size() - row);
       model_.model.logits(ctx, hidden.rows(row, row + rows), logits.rows(0, rows));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/loaded_model.h"
+#include "engine/memory_plan.h"
 #include "engine/request.h"
 #include "engine/step_batch.h"
 
@@ -28,6 +29,13 @@ struct EngineOptions {
   void validate() const;
 };
 
+/// What a step came to.
+enum class StepResult : uint8_t {
+  Ran,      // a batch was computed
+  Blocked,  // requests wait, and none can start: sequences that are kept hold the memory
+  Idle,     // there is nothing to do
+};
+
 /// One model on one machine. One thread at a time drives it; requests are read by that thread.
 class Engine {
  public:
@@ -40,48 +48,59 @@ class Engine {
   const ModelConfig& config() const { return model_.config(); }
   const EngineOptions& options() const { return options_; }
   const KernelTable& kernels() const { return kernels_; }
-  MemoryPools& pools() { return pools_; }
+  const MemoryPools& pools() const { return *pools_; }
+  const MemoryPlan& plan() const { return plan_; }
   size_t threads() const { return pool_.size(); }
   size_t context_tokens() const { return context_tokens_; }  ///< what one sequence may hold
 
-  /// Queues a request. @param ids what to feed: the prompt, or what follows `sequence`
-  /// @param sequence what earlier requests left, taken over even if this throws; a fresh one if there is none
-  /// @throws InvalidArgument for an empty prompt, an id outside of the vocabulary, bad parameters, or more tokens than the
-  /// context
-  ///         holds; NotFound for stop strings without a tokenizer. Nothing was queued then
+  /// Queues a request.
+  /// @param ids what to feed: the prompt, or what follows `sequence`
+  /// @param sequence what earlier requests of this engine left, taken over even if this throws; a fresh one if there is none
+  /// @throws InvalidArgument for an empty prompt, an id outside of the vocabulary, bad parameters, another engine's sequence,
+  /// or more tokens than the context holds; NotFound for stop strings without a tokenizer. Nothing was queued then
   std::shared_ptr<Request> submit(std::vector<int32_t> ids, GenerationParams params, TokenListener listener = {},
                                   std::optional<Sequence> sequence = {});
 
   /// Runs one batch: the next chunk of waiting prompts and one token of every running request. Requests whose time has come get
-  /// their token and end. @returns false if there was nothing to do
-  bool step();
+  /// their token and end; cancelled ones end first.
+  ///
+  /// An exception of a listener leaves here only when every request of the batch has its token and every listener was called.
+  /// Any other one (a tap's, or no memory) ends all requests of the batch with FinishReason::Error: their states have moved.
+  StepResult step();
 
   /// Steps until the request has finished. @param between called after each step, for progress and cancelling
-  /// @throws ResourceExhausted if it can't start for want of memory; Corrupt if the model gave no number (FinishReason::Error)
+  /// @throws ResourceExhausted if it can't start for want of memory; Corrupt if the model gave no number (FinishReason::Error).
+  /// Whatever is thrown, the request has ended then
   void run(Request& request, const std::function<void()>& between = {});
 
   /// Logits of every position of one fresh sequence, some rows at a time, in order.
   /// @param sink gets [R, vocab_size] fp32, valid during the call, and the position of its first row
-  /// @throws as submit
+  /// @throws InvalidArgument as submit; ResourceExhausted if other sequences hold the memory
   void logits(std::span<const int32_t> ids, const std::function<void(size_t position, MatView<const float>)>& sink);
 
   /// Shows inner values of all later steps to `taps`; null shows none.
   void set_taps(Taps* taps) { taps_ = taps; }
 
-  KimiLinearForCausalLM& model() { return model_.model; }
-
-  /// Bytes planned for one engine of these options: pools and workspace, without the weights.
-  size_t planned_bytes() const;
-
  private:
+  struct Fed {
+    Request* request;
+    size_t tokens;
+    bool samples;  // its prompt is done: it gets a token
+    std::optional<int32_t> id;
+    std::string shown;
+  };
+
   ExecContext context();
   void check_ids(std::span<const int32_t> ids, size_t before) const;
   Sequence fresh_sequence();
   bool has_room_for(const Request& request) const;
+  void end_cancelled();
   void admit();
   void build_batch();
-  void run_batch();
   void add_prompt_chunk(Request& request, size_t& budget);
+  void compute_batch();
+  void call_listeners();
+  void abandon(Request& request);
 
   LoadedModel model_;
   EngineOptions options_;
@@ -89,7 +108,8 @@ class Engine {
   ThreadPool pool_;
   LocalCommunicator communicator_;
   size_t context_tokens_;
-  MemoryPools pools_;
+  MemoryPlan plan_;
+  std::shared_ptr<MemoryPools> pools_;
   Workspace workspace_;
   Sampler sampler_;
   Taps* taps_ = nullptr;
@@ -97,7 +117,7 @@ class Engine {
   std::deque<std::shared_ptr<Request>> waiting_;   // in order of arrival; without memory unless they continue a sequence
   std::vector<std::shared_ptr<Request>> running_;  // hold a slot and all the pages that they can need
   StepBatch batch_;
-  std::vector<std::pair<Request*, size_t>> fed_;  // of this step: who, and how many tokens
+  std::vector<Fed> fed_;  // this step's requests, in the order of the batch
 };
 
 }  // namespace kilin

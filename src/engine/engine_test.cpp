@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "checkpoint/npy.h"
 #include "core/error.h"
@@ -51,7 +52,7 @@ TEST_F(TinyEngine, GreedyTextsAreTheReferences) {
                                  {.max_new_tokens = c.at("ids").size()},
                                  [&streamed, i](const TokenEvent& event) { streamed[i] += event.text; }));
   }
-  while (e->step()) {
+  while (e->step() == StepResult::Ran) {
   }
   for (size_t i = 0; i < streamed.size(); ++i) {
     const Json& c = expected.at("greedy")[i];
@@ -115,7 +116,7 @@ TEST_F(TinyEngine, BatchesThreadsAndChunksFrom64OnChangeNoToken) {
     const auto e = engine(options);
     std::vector<std::shared_ptr<Request>> requests;
     for (size_t i = 0; i < 5; ++i) requests.push_back(e->submit(some_ids(150 + i, i), params));
-    while (e->step()) {
+    while (e->step() == StepResult::Ran) {
     }
     for (size_t i = 0; i < 5; ++i)
       EXPECT_EQ(output(*requests[i]), truth[i]) << "chunk " << options.prefill_chunk << " request " << i;
@@ -176,7 +177,7 @@ TEST_F(TinyEngine, StopIdsStopStringsAndCancelEndAnAnswer) {
   before_start->cancel();
   e->run(*before_start);
   EXPECT_TRUE(before_start->output_ids().empty());
-  EXPECT_FALSE(e->step());
+  EXPECT_EQ(e->step(), StepResult::Idle);
 }
 
 TEST_F(TinyEngine, AnAnswerEndsWhereTheContextDoes) {
@@ -192,11 +193,112 @@ TEST_F(TinyEngine, MoreRequestsThanPlacesWaitTheirTurn) {
   const auto e = engine({.max_sequences = 2, .context_tokens = 256});
   std::vector<std::shared_ptr<Request>> requests;
   for (size_t i = 0; i < 7; ++i) requests.push_back(e->submit(some_ids(100, i), {.max_new_tokens = 20}));
-  while (e->step()) {
+  while (e->step() == StepResult::Ran) {
   }
   for (const auto& r : requests) EXPECT_EQ(r->output_ids().size(), 20u);
   requests.clear();
   EXPECT_EQ(e->pools().states.free_slots(), 2u);
+}
+
+TEST_F(TinyEngine, AListenerThatThrowsSpoilsNoOtherRequest) {
+  const auto alone = [&](uint64_t which) {
+    const auto e = engine();
+    const auto r = e->submit(some_ids(20, which), {.max_new_tokens = 8});
+    e->run(*r);
+    return output(*r);
+  };
+  const auto e = engine({.max_sequences = 3});
+  const auto bad =
+      e->submit(some_ids(20, 0), {.max_new_tokens = 8}, [](const TokenEvent&) { throw std::runtime_error("full"); });
+  size_t heard = 0;
+  const auto a = e->submit(some_ids(20, 1), {.max_new_tokens = 8}, [&](const TokenEvent&) { ++heard; });
+  const auto b = e->submit(some_ids(20, 2), {.max_new_tokens = 8});
+  for (StepResult result = StepResult::Ran; result == StepResult::Ran;) {
+    try {
+      result = e->step();
+    } catch (const std::runtime_error&) {
+    }
+  }
+  EXPECT_EQ(output(*bad), alone(0));
+  EXPECT_EQ(output(*a), alone(1));
+  EXPECT_EQ(output(*b), alone(2));
+  EXPECT_EQ(heard, 8u);
+}
+
+class ThrowingTaps final : public Taps {
+ public:
+  void at(const Site& site, TensorView /*values*/) override {
+    if (site.value == Value::LayerOutput && site.layer == 2) throw std::runtime_error("a tap");
+  }
+};
+
+TEST_F(TinyEngine, ATapThatThrowsEndsItsBatchAndTheEngineStaysUsable) {
+  const auto e = engine({.max_sequences = 2});
+  const auto r = e->submit(some_ids(20, 1), {.max_new_tokens = 8, .keep_sequence = true});
+  EXPECT_EQ(e->step(), StepResult::Ran);
+  ThrowingTaps taps;
+  e->set_taps(&taps);
+  EXPECT_THROW(e->step(), std::runtime_error);
+  EXPECT_EQ(r->finish_reason(), FinishReason::Error);
+  EXPECT_EQ(e->pools().states.free_slots(), 2u);
+  e->set_taps(nullptr);
+  EXPECT_EQ(e->step(), StepResult::Idle);
+  const auto again = e->submit(some_ids(20, 1), {.max_new_tokens = 8});
+  e->run(*again);
+  EXPECT_EQ(output(*again).front(), output(*r).front());
+}
+
+TEST_F(TinyEngine, WhatRunThrowsLeavesNothingQueued) {
+  const auto e = engine();
+  const auto r = e->submit(some_ids(20, 1), {.max_new_tokens = 8});
+  EXPECT_THROW(e->run(*r, [] { throw std::runtime_error("stop"); }), std::runtime_error);
+  EXPECT_EQ(r->finish_reason(), FinishReason::Cancelled);
+  EXPECT_EQ(e->step(), StepResult::Idle);
+
+  const auto kept = e->submit(some_ids(20, 1), {.max_new_tokens = 1, .keep_sequence = true});
+  e->run(*kept);
+  const auto blocked = e->submit(some_ids(20, 2), {.max_new_tokens = 1});
+  EXPECT_EQ(e->step(), StepResult::Blocked);
+  EXPECT_EQ(code_of([&] { e->run(*blocked); }), ErrorCode::ResourceExhausted);
+  EXPECT_TRUE(blocked->finished());
+  EXPECT_EQ(e->step(), StepResult::Idle);
+}
+
+TEST_F(TinyEngine, ACancelledRequestNeedNotReachTheFrontToEnd) {
+  const auto e = engine();
+  const auto kept = e->submit(some_ids(20, 1), {.max_new_tokens = 1, .keep_sequence = true});
+  e->run(*kept);
+  const auto front = e->submit(some_ids(20, 2), {.max_new_tokens = 3});  // waits for the only slot
+  const auto second = e->submit(some_ids(5, 3), {.max_new_tokens = 1}, {}, kept->take_sequence());
+  EXPECT_EQ(e->step(), StepResult::Blocked);
+  second->cancel();
+  e->run(*front);
+  EXPECT_EQ(second->finish_reason(), FinishReason::Cancelled);
+  EXPECT_EQ(front->output_ids().size(), 3u);
+}
+
+TEST_F(TinyEngine, ASequenceMayOutliveItsEngineAndGoesOnInNoOther) {
+  std::optional<Sequence> sequence;
+  std::shared_ptr<Request> unfinished;
+  {
+    const auto e = engine();
+    const auto r = e->submit(some_ids(20, 1), {.max_new_tokens = 1, .keep_sequence = true});
+    e->run(*r);
+    sequence = r->take_sequence();
+  }
+  {
+    const auto e = engine();
+    unfinished = e->submit(some_ids(20, 1), {.max_new_tokens = 8});
+    e->step();
+  }
+  const auto other = engine();
+  EXPECT_EQ(code_of([&] { other->submit({1}, {}, {}, std::move(sequence)); }), ErrorCode::InvalidArgument);
+}
+
+TEST_F(TinyEngine, AHugeContextCostsNothingUntilItIsUsed) {
+  const auto e = engine({.context_tokens = size_t{1} << 40});
+  EXPECT_EQ(e->context_tokens(), e->config().model_max_length);
+  EXPECT_LE(e->plan().latent_pages, LatentKvPool::pages_for(e->config().model_max_length));
 }
 
 TEST_F(TinyEngine, BadRequestsAreRefusedAndLeaveNothingBehind) {
@@ -208,7 +310,7 @@ TEST_F(TinyEngine, BadRequestsAreRefusedAndLeaveNothingBehind) {
   EXPECT_EQ(code_of([&] { e->submit({1}, {.max_new_tokens = 0}); }), ErrorCode::InvalidArgument);
   EXPECT_EQ(code_of([&] { e->submit({1}, {.stop_strings = {""}}); }), ErrorCode::InvalidArgument);
   EXPECT_EQ(code_of([&] { e->submit({1}, {.sampling = {.temperature = -1}}); }), ErrorCode::InvalidArgument);
-  EXPECT_FALSE(e->step());
+  EXPECT_EQ(e->step(), StepResult::Idle);
   EXPECT_EQ(code_of([&] { engine({.prefill_chunk = 0}); }), ErrorCode::InvalidArgument);
   EXPECT_EQ(code_of([&] { engine({.max_sequences = 0}); }), ErrorCode::InvalidArgument);
   EXPECT_EQ(code_of([&] { engine({.kernels = {.isa = "avx1024", .naive = ""}}); }), ErrorCode::InvalidArgument);

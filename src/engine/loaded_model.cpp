@@ -43,6 +43,12 @@ LoadedModel LoadedModel::load(const std::filesystem::path& folder, const KimiLin
   return loaded;
 }
 
+uint64_t LoadedModel::weight_bytes() const {
+  uint64_t bytes = 0;
+  for (const std::string& name : weights->names()) bytes += weights->require(name).bytes.size();
+  return bytes;
+}
+
 const Tokenizer& LoadedModel::require_tokenizer() const {
   if (!tokenizer)
     raise(ErrorCode::NotFound, "{}: holds no tiktoken.model, so text cannot be read or written; token ids can",

@@ -22,6 +22,9 @@ struct LoadedModel {
 
   const ModelConfig& config() const { return model.config(); }
 
+  /// Bytes of all weights as they are stored.
+  uint64_t weight_bytes() const;
+
   /// @throws Error for whatever is wrong with the folder, its configuration, weights or tokenizer
   static LoadedModel load(const std::filesystem::path& folder, const KimiLinearForCausalLM::Progress& progress = {});
 

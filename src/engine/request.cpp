@@ -36,26 +36,36 @@ Request::Request(GenerationParams params, TokenListener listener, Sequence seque
   ids_.insert(ids_.end(), ids.begin(), ids.end());
 }
 
-void Request::feed(size_t tokens) {
+void Request::feed(size_t tokens, double seconds) {
   const auto fed = unfed().first(tokens);
   sequence_.ids.insert(sequence_.ids.end(), fed.begin(), fed.end());
-  if (in_prompt()) prompt_done_ += tokens;
+  if (in_prompt()) {
+    prompt_done_ += tokens;
+    timings_.prompt_tokens += tokens;
+    timings_.prompt_s += seconds;
+  } else {
+    timings_.decode_tokens += tokens;
+    timings_.decode_s += seconds;
+  }
 }
 
-void Request::accept(int32_t id) {
+std::string Request::accept(int32_t id) {
   ids_.push_back(id);
   const bool stop_id = std::ranges::find(params_.stop_ids, id) != params_.stop_ids.end();
   std::string shown = stream_ && !stop_id ? stream_->push(id) : std::string();
-  const bool ends = stop_id || (stream_ && stream_->stopped()) || output_ids().size() == params_.max_new_tokens;
+  const bool stops = stop_id || (stream_ && stream_->stopped());
+  const bool ends = stops || output_ids().size() == params_.max_new_tokens;
   if (ends && stream_) shown += stream_->finish();
   text_ += shown;
-  if (ends) end(stop_id || (stream_ && stream_->stopped()) ? FinishReason::Stop : FinishReason::Length);
-  if (listener_) listener_({id, shown});
+  if (ends) end(stops ? FinishReason::Stop : FinishReason::Length);
+  return shown;
 }
 
 void Request::end(FinishReason reason) {
   finish_reason_ = reason;
-  if (!params_.keep_sequence) sequence_ = {};
+  if (stream_) text_ += stream_->finish();  // of a cancelled one: what was held back
+  // After an error the states have moved beyond the ids: nobody can go on with them.
+  if (!params_.keep_sequence || reason == FinishReason::Error) sequence_ = {};
 }
 
 }  // namespace kilin

@@ -79,8 +79,11 @@ class Request {
   bool in_prompt() const { return prompt_done_ < prompt_tokens_; }
   /// Tokens that were not fed yet: the rest of the prompt, or the last sampled one.
   std::span<const int32_t> unfed() const { return std::span(ids_).subspan(sequence_.tokens()); }
-  void feed(size_t tokens);
-  void accept(int32_t id);
+  /// The most tokens that it can come to feed: the last sampled one is not.
+  size_t most_fed_tokens() const { return prompt_begin_ + prompt_tokens_ + params_.max_new_tokens - 1; }
+  void feed(size_t tokens, double seconds);
+  /// Takes a sampled id. @returns what can be shown now
+  std::string accept(int32_t id);
   void end(FinishReason reason);  // frees its memory unless that is to be kept
 
   GenerationParams params_;

@@ -40,10 +40,10 @@ Sampler::Sampler(const KernelTable& kernels, size_t vocab_size) : kernels_(kerne
 
 std::optional<int32_t> Sampler::sample(std::span<float> logits, const SamplingParams& params, std::span<const int32_t> history,
                                        uint64_t position) {
-  for (float& x : logits)
-    if (std::isnan(x)) x = -std::numeric_limits<float>::infinity();
+  if (std::ranges::any_of(logits, [](float x) { return std::isnan(x); })) return std::nullopt;
   if (params.repetition_penalty != 1.0) penalize(logits, params.repetition_penalty, history);
-  if (params.temperature == 0) return argmax(logits);
+  // A temperature whose inverse is no float is 0 for all that can be told.
+  if (!(1 / params.temperature <= double{std::numeric_limits<float>::max()})) return argmax(logits);
   const double uniform = random_uniform(params.seed, position);
   const bool all = (params.top_k == 0 || params.top_k >= logits.size()) && params.top_p >= 1 && params.min_p <= 0;
   return all ? draw_from_all(logits, params.temperature, uniform) : draw_from_best(logits, params, uniform);

@@ -28,8 +28,8 @@ class Sampler {
  public:
   Sampler(const KernelTable& kernels, size_t vocab_size);
 
-  /// The next token's id; nothing if no logit is a number above -inf, which only broken weights give.
-  /// @param logits [vocab_size], overwritten. NaN counts as -inf
+  /// The next token's id; nothing if a logit is NaN or all are -inf, which only broken weights give.
+  /// @param logits [vocab_size], overwritten
   /// @param history the ids that the repetition penalty looks at: prompt and answer
   /// @param position absolute position of the token that is drawn: keys the random number, so that neither batch nor scheduling
   ///        can change what is drawn

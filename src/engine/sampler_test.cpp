@@ -51,8 +51,6 @@ std::vector<double> reference(const std::vector<float>& logits, const SamplingPa
 TEST(Sampler, GreedyTakesTheLargestAndTheLowerIdOfEquals) {
   EXPECT_EQ(sample({1, 5, 2, 5}, {}), 1);
   EXPECT_EQ(sample({-3, -3}, {}), 0);
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_EQ(sample({nan, -1, nan}, {}), 1);
 }
 
 TEST(Sampler, DrawsWhatItsParametersAskFor) {
@@ -100,17 +98,25 @@ TEST(Sampler, ThePenaltyDividesPositiveAndMultipliesNegativeLogitsOnce) {
   EXPECT_EQ(sample({4, 3.9f}, {.repetition_penalty = 1.02}, 0, {0, 1, 0}), 0);  // both, in proportion
 }
 
+TEST(Sampler, ATemperatureNextToZeroIsGreedy) {
+  const std::vector<float> logits = some_logits(4);
+  const int32_t greedy = sample(logits, {});
+  for (double temperature : {1e-3, 1e-38, 1e-39, 5e-324})
+    for (double top_p : {1.0, 0.9})
+      EXPECT_EQ(sample(logits, {.temperature = temperature, .top_p = top_p}), greedy) << temperature;
+}
+
 TEST(Sampler, InfiniteLogitsGiveATokenStill) {
   const float inf = std::numeric_limits<float>::infinity();
   EXPECT_EQ(sample({1, inf, 0}, {.temperature = 1}), 1);
   EXPECT_EQ(sample({1, inf, 0}, {.temperature = 1, .top_p = 0.5}), 1);
 }
 
-TEST(Sampler, GivesNothingWhereNoLogitIsANumber) {
+TEST(Sampler, GivesNothingWhereALogitIsNoNumberOrNoneIsFinite) {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   for (const SamplingParams& params :
        {SamplingParams{}, SamplingParams{.temperature = 1}, SamplingParams{.temperature = 1, .top_k = 1}})
-    for (const std::vector<float>& logits : {std::vector<float>{-inf, -inf}, std::vector<float>{nan, nan}})
+    for (const std::vector<float>& logits : {std::vector<float>{-inf, -inf}, std::vector<float>{1, nan, 2}})
       EXPECT_EQ(sample(logits, params), -1);
 }
 

@@ -2,14 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "cache/memory_pools.h"
 
 namespace kilin {
 
-/// Move-only. Requests take it over and give it back, so that a next turn goes on where the last one ended.
+/// Move-only. Requests take it over and give it back, so that a next turn goes on where the last one ended. It may outlive its
+/// engine: it keeps the pools alive.
 struct Sequence {
+  std::shared_ptr<MemoryPools> pools;  ///< first, so that it goes last: state and pages are its
   StateHandle state;
   PageTable pages;
   std::vector<int32_t> ids;  ///< tokens that were fed, in order: state and latents are theirs

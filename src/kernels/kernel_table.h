@@ -49,8 +49,8 @@ struct RouteParams {
 struct KernelTable {
   Isa isa = Isa::Scalar;
 
-  /// y[m, n] = sum_k x[m, k] w[n, k] for all rows m of x and n in [begin, end). One fused chain over k for each output.
-  /// x [M, K]; w [N, K]; y [M, N] (its stride may be larger: a slice of a wider matrix). x and y do not overlap.
+  /// y[m, n] = sum_k x[m, k] w[n, k] for all rows m of x and n in [begin, end). One chain over k an output, fused where the set
+  /// can. x [M, K]; w [N, K]; y [M, N] (its stride may be larger: a slice of a wider matrix). x and y do not overlap.
   void (*matmul)(const PackedMatrix& w, MatView<const float> x, size_t begin, size_t end, MatView<float> y);
 
   /// y[m, k] = sum_n x[m, n] w[n, k], n ascending: the product with w itself where matmul takes its transpose (absorbed MLA).

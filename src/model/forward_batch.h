@@ -50,8 +50,8 @@ struct ForwardBatch {
   size_t tokens() const { return token_ids.size(); }
   size_t tokens_of(size_t n) const { return cu_seqlens[n + 1] - cu_seqlens[n]; }
 
-  /// @throws InvalidArgument if the parts contradict each other or an id is outside of the vocabulary; NotImplemented for the
-  /// modes of speculative decoding
+  /// @throws InvalidArgument if the parts contradict each other or the pools, if two sequences with tokens share a state, or if
+  /// an id is outside of the vocabulary; NotImplemented for the modes of speculative decoding
   void validate(size_t vocab_size) const;
 };
 

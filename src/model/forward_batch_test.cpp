@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 
 #include "core/error.h"
 
@@ -11,6 +12,9 @@ namespace {
 
 // A batch of two sequences, five tokens, right in every part; tests break one.
 struct Parts {
+  MemoryPools pools = {
+      RecurrentStatePool({.layers = 1, .heads = 1, .key_dim = 4, .value_dim = 4, .conv_rows = 3, .conv_cols = 12}, 2),
+      LatentKvPool({.layers = 1, .width = 4, .type = KvType::f32}, 2)};
   std::vector<int32_t> ids = {1, 2, 3, 4, 5};
   std::vector<size_t> cu_seqlens = {0, 3, 5};
   std::vector<PageId> pages = {0, 1};
@@ -19,20 +23,20 @@ struct Parts {
                                          {.mode = ForwardMode::Decode, .start = 0, .state_slot = 2, .pages = pages}};
   std::vector<uint32_t> rows = {2, 4};
 
-  void validate() const { ForwardBatch{ids, cu_seqlens, sequences, rows, nullptr}.validate(10); }
+  void validate() { ForwardBatch{ids, cu_seqlens, sequences, rows, &pools}.validate(10); }
 };
 
 TEST(ForwardBatch, ARightOneIsAccepted) {
   Parts p;
   EXPECT_NO_THROW(p.validate());
-  StateSnapshot snapshot;
+  StateSnapshot snapshot = p.pools.states.blank_snapshot();
   p.snapshots = {{64, &snapshot}};
   p.sequences[0].snapshots = p.snapshots;
   EXPECT_NO_THROW(p.validate());
 }
 
 TEST(ForwardBatch, EveryContradictionIsRefused) {
-  StateSnapshot snapshot;
+  StateSnapshot snapshot = Parts().pools.states.blank_snapshot(), foreign;
   const std::vector<std::pair<const char*, std::function<void(Parts&)>>> faults = {
       {"cu_seqlens",
        [](Parts& p) {
@@ -62,6 +66,18 @@ TEST(ForwardBatch, EveryContradictionIsRefused) {
        }},
       {"logit_rows", [](Parts& p) { p.rows = {5}; }},
       {"pages", [](Parts& p) { p.sequences[0].start = 126; }},
+      {"pages", [](Parts& p) { p.sequences[0].start = std::numeric_limits<size_t>::max(); }},
+      {"page 2", [](Parts& p) { p.pages[1] = 2; }},
+      {"state slot 3", [](Parts& p) { p.sequences[1].state_slot = 3; }},
+      {"share state slot 1", [](Parts& p) { p.sequences[1].state_slot = 1; }},
+      {"not one of this pool",
+       [&](Parts& p) {
+         p.snapshots = {{64, &foreign}};
+       }},
+      {"not one of this pool",
+       [](Parts& p) {
+         p.snapshots = {{64, nullptr}};
+       }},
       {"state slot", [](Parts& p) { p.sequences[1].state_slot = RecurrentStatePool::kDummySlot; }},
       {"Idle", [](Parts& p) { p.sequences[0].mode = ForwardMode::Idle; }},
       {"snapshot at position 63",
@@ -93,6 +109,11 @@ TEST(ForwardBatch, EveryContradictionIsRefused) {
       EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what() << " lacks " << word;
     }
   }
+}
+
+TEST(ForwardBatch, NeedsPools) {
+  Parts p;
+  EXPECT_THROW((ForwardBatch{p.ids, p.cu_seqlens, p.sequences, p.rows, nullptr}.validate(10)), Error);
 }
 
 TEST(ForwardBatch, DecodeTakesNoSnapshots) {

@@ -49,8 +49,11 @@ void gate(ExecContext& ctx, const KdaParameters& p, MatView<float> f) {
   });
 }
 
+// A thread's, in whole cache lines: neighbours' scratch shares none.
 size_t scratch_floats(const KdaParameters& p) {
-  return std::max(chunk_kda_scratch(p.head_dim, p.head_dim), fused_recurrent_kda_scratch(p.head_dim, p.head_dim));
+  const size_t floats =
+      std::max(chunk_kda_scratch(p.head_dim, p.head_dim), fused_recurrent_kda_scratch(p.head_dim, p.head_dim));
+  return Workspace::rounded(floats * sizeof(float)) / sizeof(float);
 }
 
 }  // namespace

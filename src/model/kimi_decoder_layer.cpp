@@ -52,6 +52,7 @@ void KimiDecoderLayer::forward(ExecContext& ctx, const LinearRecurrentBackend& b
   std::visit(Overloaded{[&](const KimiDeltaAttention& kda) { kda.forward(ctx, backend, batch, normed, contribution); },
                         [&](const KimiMlaAttention& mla) { mla.forward(ctx, batch, normed, contribution); }},
              self_attn_);
+  ctx.communicator.all_reduce(contribution);
   ctx.tap(Value::AttentionOutput, layer_, contribution);
   add(ctx, contribution, x);
 

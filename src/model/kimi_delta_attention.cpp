@@ -23,7 +23,7 @@ Tensor load_conv(WeightSource& source, const std::string& prefix, size_t width, 
 KimiDeltaAttention KimiDeltaAttention::load(WeightSource& source, const std::string& prefix, const ModelConfig& c, int layer,
                                             size_t state_layer) {
   KimiDeltaAttention a;
-  const size_t hidden = c.hidden_size;
+  const size_t hidden = a.hidden_ = c.hidden_size;
   a.heads_ = c.kda_num_heads;
   a.head_dim_ = c.kda_head_dim;
   a.width_ = a.heads_ * a.head_dim_;
@@ -78,13 +78,12 @@ void KimiDeltaAttention::forward(ExecContext& ctx, const LinearRecurrentBackend&
 
   gated_rms_norm(ctx, heads, o_norm_.as<const float>(), gate, head_dim_, eps_);  // norm, weight, then a *sigmoid* gate
   o_proj_.apply(ctx, ActivationRows(ctx, frame, heads), out);
-  ctx.communicator.all_reduce(out);
 }
 
 size_t KimiDeltaAttention::workspace_bytes(const LinearRecurrentBackend& backend, size_t tokens, size_t threads) const {
   const auto matrix = [&](size_t cols) { return Workspace::rounded(tokens * cols * sizeof(float)); };
-  return ActivationRows::workspace_bytes(tokens, o_proj_.out_features()) + matrix(3 * width_) + matrix(head_dim_) +
-         3 * matrix(width_) + matrix(heads_) + ActivationRows::workspace_bytes(tokens, width_) +
+  return ActivationRows::workspace_bytes(tokens, hidden_) + matrix(3 * width_) + matrix(head_dim_) + 3 * matrix(width_) +
+         matrix(heads_) + ActivationRows::workspace_bytes(tokens, width_) +
          backend.workspace_bytes(parameters(), tokens, threads);
 }
 

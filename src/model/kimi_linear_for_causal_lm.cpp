@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/error.h"
 #include "core/float_mode.h"
 #include "model/kda_backend.h"
 
@@ -26,7 +27,9 @@ KimiLinearForCausalLM KimiLinearForCausalLM::load(WeightSource& source, const Mo
 
 void KimiLinearForCausalLM::forward(ExecContext& ctx, const ForwardBatch& batch, MatView<float> hidden) const {
   batch.validate(config_.vocab_size);
-  if (batch.tokens() == 0) return;
+  if (hidden.rows() != batch.logit_rows.size() || hidden.cols() != config_.hidden_size)
+    raise(ErrorCode::InvalidArgument, "hidden is [{}, {}]; expected [{}, {}]: a row for each of logit_rows", hidden.rows(),
+          hidden.cols(), batch.logit_rows.size(), config_.hidden_size);
   FloatModeGuard float_mode;
   Workspace::Frame frame(ctx.workspace);
   auto x = frame.matrix(batch.tokens(), config_.hidden_size);  // [T, hidden] the residual stream

@@ -18,7 +18,8 @@ class KimiLinearForCausalLM {
   static KimiLinearForCausalLM load(WeightSource& source, const ModelConfig& config, const Progress& progress = {});
 
   /// Runs the batch; moves the states and latents of its sequences on. `hidden` [logit_rows, hidden_size] gets the final norm's
-  /// output for the rows that want logits. An Idle batch touches nothing.
+  /// output for the rows that want logits. An Idle batch touches nothing, but its
+  /// rank takes part in every collective.
   /// @throws InvalidArgument, NotImplemented for a batch that ForwardBatch::validate refuses; nothing has moved then
   void forward(ExecContext& ctx, const ForwardBatch& batch, MatView<float> hidden) const;
 

@@ -21,6 +21,7 @@ size_t floats(size_t n) { return Workspace::rounded(n * sizeof(float)); }
 KimiMlaAttention KimiMlaAttention::load(WeightSource& source, const std::string& prefix, const ModelConfig& c, int layer,
                                         size_t latent_layer) {
   KimiMlaAttention a;
+  a.hidden_ = c.hidden_size;
   a.heads_ = c.num_attention_heads;
   a.nope_ = c.qk_nope_head_dim;
   a.rope_ = c.qk_rope_head_dim;
@@ -66,7 +67,6 @@ void KimiMlaAttention::forward(ExecContext& ctx, const ForwardBatch& batch, MatV
   }
   ctx.tap(Value::AttentionHeadOutputs, layer_, heads);
   o_proj_.apply(ctx, ActivationRows(ctx, frame, heads), out);
-  ctx.communicator.all_reduce(out);
 }
 
 void KimiMlaAttention::extend(ExecContext& ctx, const ForwardBatch& batch, size_t n, MatView<const float> q,
@@ -190,7 +190,7 @@ size_t KimiMlaAttention::decode_bytes(size_t threads) const {
 }
 
 size_t KimiMlaAttention::workspace_bytes(size_t tokens, size_t threads) const {
-  return ActivationRows::workspace_bytes(tokens, o_proj_.out_features()) + floats(tokens * heads_ * query_dim()) +
+  return ActivationRows::workspace_bytes(tokens, hidden_) + floats(tokens * heads_ * query_dim()) +
          floats(tokens * latent_width()) + floats(tokens * heads_ * value_) +
          std::max(
              {ActivationRows::workspace_bytes(tokens, heads_ * value_), extend_bytes(tokens, threads), decode_bytes(threads)});

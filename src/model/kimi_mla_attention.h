@@ -15,7 +15,8 @@ class KimiMlaAttention {
   static KimiMlaAttention load(WeightSource& source, const std::string& prefix, const ModelConfig& config, int layer,
                                size_t latent_layer);
 
-  /// `x` is the normed stream [T, hidden]; `out` [T, hidden] gets this layer's contribution to it.
+  /// `x` is the normed stream [T, hidden]; `out` [T, hidden] gets this layer's contribution to it, of
+  /// which ranks hold parts: the caller reduces.
   void forward(ExecContext& ctx, const ForwardBatch& batch, MatView<const float> x, MatView<float> out) const;
 
   size_t workspace_bytes(size_t tokens, size_t threads) const;
@@ -44,7 +45,7 @@ class KimiMlaAttention {
   RmsNorm kv_a_layernorm_;     // [rank]
   PackedMatrix kv_b_proj_;     // [heads x (nope + value), rank]
   Linear o_proj_;              // [hidden, heads x value]
-  size_t heads_ = 0, nope_ = 0, rope_ = 0, value_ = 0, rank_ = 0;
+  size_t hidden_ = 0, heads_ = 0, nope_ = 0, rope_ = 0, value_ = 0, rank_ = 0;
   float scale_ = 0;
   int layer_ = 0;
   size_t latent_layer_ = 0;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/error.h"
+
 namespace kilin {
 
 namespace {
@@ -53,6 +55,7 @@ void KimiMoe::forward(ExecContext& ctx, const ActivationRows& x, MatView<float> 
                       routing.ids.rows(s.begin, s.end), routing.weights.rows(s.begin, s.end));
   });
   ctx.tap(Value::ExpertIndices, layer_, routing.ids);
+  if (ctx.taps != nullptr) check_ids(routing.ids);  // a tap may have written them
   ctx.tap(Value::ExpertWeights, layer_, routing.weights);
 
   const Dispatch dispatch = sort_by_expert(frame, routing.ids);
@@ -60,7 +63,7 @@ void KimiMoe::forward(ExecContext& ctx, const ActivationRows& x, MatView<float> 
   ctx.pool.parallel_for(tokens, grain(top_k * hidden_), [&](const Slice& s) {
     for (size_t t = s.begin; t < s.end; ++t) {
       std::ranges::fill(out[t], 0.0f);
-      for (size_t j = 0; j < top_k; ++j)  // ascending expert id, whatever the order in which they ran
+      for (size_t j = 0; j < top_k; ++j)  // ascending expert id (unless a tap changed it), whatever the order in which they ran
         ctx.kernels.add_scaled(expert_out.row(dispatch.sorted_row[t][j]), routing.weights[t][j], hidden_, out.row(t));
     }
   });
@@ -68,6 +71,14 @@ void KimiMoe::forward(ExecContext& ctx, const ActivationRows& x, MatView<float> 
   shared_experts_.forward(ctx, x, shared);
   ctx.tap(Value::SharedExpertOutput, layer_, shared);
   add(ctx, shared, out);  // not scaled
+}
+
+void KimiMoe::check_ids(MatView<const int32_t> ids) const {
+  for (size_t t = 0; t < ids.rows(); ++t)
+    for (int32_t e : ids[t])
+      if (e < 0 || static_cast<size_t>(e) >= experts_.size())
+        raise(ErrorCode::InvalidArgument, "layers.{}.mlp.expert_indices: row {} holds {}; expected 0 to {}", layer_, t, e,
+              experts_.size() - 1);
 }
 
 // A counting sort: rows of one expert become neighbours, in order of token.

@@ -39,6 +39,7 @@ class KimiMoe {
     std::span<RowBlock> blocks;
   };
 
+  void check_ids(MatView<const int32_t> ids) const;
   Dispatch sort_by_expert(Workspace::Frame& frame, MatView<const int32_t> ids) const;
   void run_experts(ExecContext& ctx, const Dispatch& dispatch, const ActivationRows& x, MatView<float> expert_out) const;
 

@@ -35,7 +35,6 @@ class Linear {
   static Linear tied_to(const PackedMatrix& weight) { return Linear(weight); }
 
   size_t out_features() const { return weight_.rows(); }
-  const PackedMatrix& weight() const { return weight_; }
 
   /// x [T, in], y [T, out]
   void apply(ExecContext& ctx, const ActivationRows& x, MatView<float> y) const { matmul(ctx, weight_, x.rounded(), y); }

@@ -73,10 +73,4 @@ void add(ExecContext& ctx, MatView<const float> contribution, MatView<float> str
                  [&](size_t begin, size_t end) { ctx.kernels.add(contribution.rows(begin, end), stream.rows(begin, end)); });
 }
 
-void round_activations(ExecContext& ctx, MatView<float> x) {
-  if (ctx.activations == ActivationType::f32) return;
-  for_row_slices(ctx, x, 1,
-                 [&](size_t begin, size_t end) { ctx.kernels.round_to_bf16(x.rows(begin, end), x.rows(begin, end)); });
-}
-
 }  // namespace kilin

@@ -34,9 +34,6 @@ void sigmoid(ExecContext& ctx, MatView<float> x);
 /// stream += contribution.
 void add(ExecContext& ctx, MatView<const float> contribution, MatView<float> stream);
 
-/// x = x rounded to the activations' type, kept as fp32; nothing for f32.
-void round_activations(ExecContext& ctx, MatView<float> x);
-
 /// Indices a slice should hold so that waking a thread pays: each costs about `work` scalar operations.
 size_t grain(size_t work);
 

@@ -1,4 +1,4 @@
-#include "model/memory_plan.h"
+#include "engine/memory_plan.h"
 
 #include <algorithm>
 #include <cstring>
@@ -77,33 +77,40 @@ ModelConfig one_layer_a_kind(const ModelConfig& config) {
   return small;
 }
 
+// Final hidden rows, logits and what the layers take, for the largest batch: a chunk of prompts and a token of every sequence.
+uint64_t workspace_of_step(const KimiLinearForCausalLM& model, const MemoryUse& use) {
+  const size_t tokens = use.prefill_chunk + use.sequences;
+  return Workspace::rounded(tokens * model.config().hidden_size * sizeof(float)) +
+         Workspace::rounded(kLogitRows * model.config().vocab_size * sizeof(float)) +
+         model.workspace_bytes(tokens, kLogitRows, use.threads);
+}
+
+MemoryPlan plan_with(uint64_t workspace, const ModelConfig& config, uint64_t weight_bytes, const MemoryUse& use) {
+  MemoryPlan plan;
+  plan.weights = weight_bytes;
+  plan.workspace = workspace;
+  plan.state_per_sequence = RecurrentStatePool::bytes_per_slot(KimiLinearForCausalLM::state_dimensions(config));
+  plan.latents_per_token = LatentKvPool::bytes_per_token(KimiLinearForCausalLM::latent_dimensions(config, use.kv_type));
+  plan.states = product(plan.state_per_sequence, use.sequences);
+  // The first sequence rounds the sum up to whole pages; each further one may begin another page.
+  plan.latent_pages = sum(LatentKvPool::pages_for(use.context_tokens), use.sequences == 0 ? 0 : use.sequences - 1);
+  plan.latents = product(product(plan.latent_pages, LatentKvPool::kPageTokens), plan.latents_per_token);
+  return plan;
+}
+
 }  // namespace
 
 uint64_t MemoryPlan::working() const { return sum(sum(states, latents), workspace); }
 uint64_t MemoryPlan::total() const { return sum(weights, working()); }
 
-size_t step_workspace_bytes(const KimiLinearForCausalLM& model, size_t prefill_chunk, size_t sequences, size_t threads) {
-  const size_t tokens = prefill_chunk + sequences;
-  return Workspace::rounded(tokens * model.config().hidden_size * sizeof(float)) +
-         Workspace::rounded(kLogitRows * model.config().vocab_size * sizeof(float)) +
-         model.workspace_bytes(tokens, kLogitRows, threads);
+MemoryPlan plan_memory(const KimiLinearForCausalLM& model, uint64_t weight_bytes, const MemoryUse& use) {
+  return plan_with(workspace_of_step(model, use), model.config(), weight_bytes, use);
 }
 
 MemoryPlan plan_memory(const ModelConfig& config, uint64_t weight_bytes, const MemoryUse& use) {
-  MemoryPlan plan;
-  plan.weights = weight_bytes;
-  const auto states = KimiLinearForCausalLM::state_dimensions(config);
-  const auto latents = KimiLinearForCausalLM::latent_dimensions(config, use.kv_type);
-  plan.state_per_sequence = RecurrentStatePool::bytes_per_slot(states);
-  plan.latents_per_token = LatentKvPool::bytes_per_token(latents);
-  plan.states = product(plan.state_per_sequence, use.sequences);
-  const uint64_t pages = sum(LatentKvPool::pages_for(use.context_tokens), use.sequences - 1);  // each rounds up on its own
-  plan.latents = product(product(pages, LatentKvPool::kPageTokens), plan.latents_per_token);
   const ModelConfig small = one_layer_a_kind(config);
   WeightSource source = WeightSource::open(std::make_shared<BlankStore>(small), small);
-  plan.workspace =
-      step_workspace_bytes(KimiLinearForCausalLM::load(source, small), use.prefill_chunk, use.sequences, use.threads);
-  return plan;
+  return plan_with(workspace_of_step(KimiLinearForCausalLM::load(source, small), use), config, weight_bytes, use);
 }
 
 std::string_view to_string(MemoryFit fit) {

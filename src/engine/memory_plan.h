@@ -1,4 +1,5 @@
-// How much memory a model takes here, told from its configuration: before anything is loaded, or where its weights are not.
+// How much memory an engine takes. It can be told from a model's configuration alone, before anything is loaded or where the
+// weights are not; the engine sizes its pools by the same plan.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +9,6 @@
 #include "cache/latent_kv_pool.h"
 #include "core/cpu_info.h"
 #include "model/kimi_linear_for_causal_lm.h"
-#include "model/model_config.h"
 
 namespace kilin {
 
@@ -26,6 +26,7 @@ struct MemoryPlan {
   uint64_t weights = 0;             ///< mapped from their files
   uint64_t state_per_sequence = 0;  ///< KDA states and convolution tails; the same for every length
   uint64_t latents_per_token = 0;   ///< of all MLA layers
+  uint64_t latent_pages = 0;        ///< pages of the latent pool: a sequence rounds up on its own
   uint64_t states = 0;
   uint64_t latents = 0;
   uint64_t workspace = 0;  ///< scratch memory of the largest step
@@ -35,14 +36,14 @@ struct MemoryPlan {
   uint64_t total() const;
 };
 
-/// @param weight_bytes as they are stored. @throws ResourceExhausted for a model too large to even be addressed
-MemoryPlan plan_memory(const ModelConfig& config, uint64_t weight_bytes, const MemoryUse& use);
-
 /// Rows of logits that a step holds at once: 42 MB at the real vocabulary.
 inline constexpr size_t kLogitRows = 64;
 
-/// The workspace of a step's largest batch: final hidden rows, logits and what the layers take.
-size_t step_workspace_bytes(const KimiLinearForCausalLM& model, size_t prefill_chunk, size_t sequences, size_t threads);
+/// @param weight_bytes as they are stored
+MemoryPlan plan_memory(const KimiLinearForCausalLM& model, uint64_t weight_bytes, const MemoryUse& use);
+
+/// The same from the configuration. @throws ResourceExhausted for a model too large to even be addressed
+MemoryPlan plan_memory(const ModelConfig& config, uint64_t weight_bytes, const MemoryUse& use);
 
 enum class MemoryFit : uint8_t {
   Fits,             ///< in what is free now
