@@ -54,6 +54,7 @@ std::string joined(const std::vector<int32_t>& ids) { return fmt::format("{}", f
 // What the ids' bytes are, one by one; a piece may be a part of a character.
 std::vector<std::string> pieces_of(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
   std::vector<std::string> pieces;
+  pieces.reserve(ids.size());
   for (int32_t id : ids) pieces.push_back(replace_broken_utf8(tokenizer.token_bytes(id)));
   return pieces;
 }
