@@ -6,8 +6,13 @@
 
 #include "core/dtype.h"
 #include "core/error.h"
+#include "core/saturating.h"
 
 namespace kilin {
+
+namespace {
+size_t bytes_per_value(KvType type) { return type == KvType::f32 ? sizeof(float) : sizeof(bf16); }
+}  // namespace
 
 std::string_view to_string(KvType type) { return type == KvType::f32 ? "f32" : "bf16"; }
 
@@ -36,29 +41,30 @@ void PageTable::grow(size_t tokens) {
   if (wanted - pages_.size() > pool_->free_pages())
     raise(ErrorCode::ResourceExhausted, "the latent pool has {} free pages of {} tokens; {} more are needed",
           pool_->free_pages(), LatentKvPool::kPageTokens, wanted - pages_.size());
-  while (pages_.size() < wanted) pages_.push_back(pool_->acquire());
+  if (wanted > pages_.capacity()) pages_.reserve(std::max(wanted, 2 * pages_.capacity()));
+  pool_->acquire(wanted - pages_.size(), pages_);
 }
 
 LatentKvPool::LatentKvPool(const Dimensions& dimensions, size_t pages)
     : dimensions_(dimensions),
-      row_bytes_(dimensions.width * (dimensions.type == KvType::f32 ? 4 : 2)),
-      memory_(pages * bytes_per_page(), "latents of the past"),
-      used_before_(pages) {
-  free_.reserve(pages);
-  for (size_t page = pages; page-- > 0;) free_.push_back(static_cast<PageId>(page));
-}
+      row_bytes_(saturating_product(dimensions.width, bytes_per_value(dimensions.type))),
+      page_bytes_(saturating_product(bytes_per_token(dimensions), kPageTokens)),
+      ids_(pages, "pages of latents"),
+      memory_(saturating_product(page_bytes_, pages), "latents of the past") {}
 
 size_t LatentKvPool::bytes_per_token(const Dimensions& dimensions) {
-  return dimensions.layers * dimensions.width * (dimensions.type == KvType::f32 ? 4 : 2);
+  return saturating_product(dimensions.layers, dimensions.width, bytes_per_value(dimensions.type));
 }
 
-PageId LatentKvPool::acquire() {
-  const PageId page = free_.back();
-  free_.pop_back();
-  // Fresh memory is zero already; touching it here would make the whole plan resident.
-  if (used_before_[page]) std::memset(memory_.data() + page * bytes_per_page(), 0, bytes_per_page());
-  used_before_[page] = true;
-  return page;
+// Appends `count` zeroed pages. @pre so many are free, and `pages` has room for them
+void LatentKvPool::acquire(size_t count, std::vector<PageId>& pages) {
+  ids_.prepare(count);
+  for (size_t i = 0; i < count; ++i) {
+    const auto [page, fresh] = ids_.take();
+    // Fresh memory is zero already; touching it here would make the whole plan resident.
+    if (!fresh && page_bytes_ > 0) std::memset(memory_.data() + page * page_bytes_, 0, page_bytes_);
+    pages.push_back(page);
+  }
 }
 
 std::byte* LatentKvPool::row(size_t layer, std::span<const PageId> pages, size_t position) const {

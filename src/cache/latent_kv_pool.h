@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cache/free_ids.h"
 #include "core/mat_view.h"
 #include "core/reservation.h"
 
@@ -33,9 +34,11 @@ class PageTable {
   PageTable& operator=(PageTable&& other) noexcept;
   ~PageTable();
 
-  /// Takes zeroed pages until `tokens` fit. @throws ResourceExhausted, and then holds what it held before
+  /// Takes zeroed pages until `tokens` fit. @throws ResourceExhausted or bad_alloc, and then holds what it held before
   void grow(size_t tokens);
   std::span<const PageId> pages() const { return pages_; }
+  /// Whether its pages are, and those to come will be, of `pool`; true of a default-made table, which has no pool at all.
+  bool belongs_to(const LatentKvPool& pool) const { return pool_ == nullptr || pool_ == &pool; }
 
  private:
   LatentKvPool* pool_ = nullptr;
@@ -54,14 +57,16 @@ class LatentKvPool {
     KvType type;
   };
 
+  /// Costs address space for `pages`, and memory for those that are used. @throws ResourceExhausted
   LatentKvPool(const Dimensions& dimensions, size_t pages);
 
   const Dimensions& dimensions() const { return dimensions_; }
-  size_t pages() const { return used_before_.size(); }
-  size_t free_pages() const { return free_.size(); }
-  size_t bytes_per_page() const { return bytes_per_token(dimensions_) * kPageTokens; }
+  size_t pages() const { return ids_.capacity(); }
+  size_t free_pages() const { return ids_.free(); }
+  size_t bytes_per_page() const { return page_bytes_; }
+  /// The largest number if the true one does not fit.
   static size_t bytes_per_token(const Dimensions& dimensions);
-  static size_t pages_for(size_t tokens) { return (tokens + kPageTokens - 1) / kPageTokens; }
+  static size_t pages_for(size_t tokens) { return tokens / kPageTokens + (tokens % kPageTokens != 0); }
 
   /// Stores rows for the positions from `start`. @param layer counts MLA layers only. @pre the table has pages for them
   void write(size_t layer, std::span<const PageId> pages, size_t start, MatView<const float> rows);
@@ -70,15 +75,15 @@ class LatentKvPool {
 
  private:
   friend class PageTable;
-  PageId acquire();
-  void release(PageId page) { free_.push_back(page); }
+  void acquire(size_t count, std::vector<PageId>& pages);
+  void release(PageId page) noexcept { ids_.give_back(page); }
   std::byte* row(size_t layer, std::span<const PageId> pages, size_t position) const;
 
   Dimensions dimensions_;
   size_t row_bytes_;
+  size_t page_bytes_;
+  FreeIds ids_;
   Reservation memory_;
-  std::vector<PageId> free_;
-  std::vector<bool> used_before_;
 };
 
 }  // namespace kilin

@@ -5,14 +5,21 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/saturating.h"
 #include "kernels/kda.h"
 
 namespace kilin {
 
 namespace {
 
-size_t head_floats(const RecurrentStatePool::Dimensions& d) { return kda_state_floats(d.key_dim, d.value_dim); }
-size_t layer_floats(const RecurrentStatePool::Dimensions& d) { return d.heads * head_floats(d) + d.conv_rows * d.conv_cols; }
+size_t head_floats(const RecurrentStatePool::Dimensions& d) {
+  const size_t bound = saturating_product(saturating_sum(d.value_dim, kKdaPanel), d.key_dim);
+  return bound == SIZE_MAX ? bound : kda_state_floats(d.key_dim, d.value_dim);
+}
+
+size_t layer_floats(const RecurrentStatePool::Dimensions& d) {
+  return saturating_sum(saturating_product(d.heads, head_floats(d)), saturating_product(d.conv_rows, d.conv_cols));
+}
 
 }  // namespace
 
@@ -33,22 +40,21 @@ RecurrentStatePool::RecurrentStatePool(const Dimensions& dimensions, size_t slot
     : dimensions_(dimensions),
       head_floats_(head_floats(dimensions)),
       layer_floats_(layer_floats(dimensions)),
-      slot_floats_(dimensions.layers * layer_floats_),
-      memory_((slots + 1) * slot_floats_ * sizeof(float), "recurrent states"),
-      base_(reinterpret_cast<float*>(memory_.data())) {
-  free_.reserve(slots);
-  for (size_t slot = slots; slot > kDummySlot; --slot) free_.push_back(static_cast<StateSlot>(slot));
-}
+      slot_floats_(saturating_product(dimensions.layers, layer_floats_)),
+      ids_(slots, "recurrent states"),
+      memory_(saturating_product(saturating_sum(slots, 1), slot_floats_, sizeof(float)), "recurrent states"),
+      base_(reinterpret_cast<float*>(memory_.data())) {}
 
 size_t RecurrentStatePool::bytes_per_slot(const Dimensions& dimensions) {
-  return dimensions.layers * layer_floats(dimensions) * sizeof(float);
+  return saturating_product(dimensions.layers, layer_floats(dimensions), sizeof(float));
 }
 
 StateHandle RecurrentStatePool::acquire() {
-  if (free_.empty()) raise(ErrorCode::ResourceExhausted, "all slots for recurrent states are taken");
-  const StateSlot slot = free_.back();
-  free_.pop_back();
-  if (slot_floats_ > 0) std::memset(base_ + slot * slot_floats_, 0, bytes_per_slot());
+  if (ids_.free() == 0) raise(ErrorCode::ResourceExhausted, "all {} slots for recurrent states are taken", slots());
+  ids_.prepare(1);
+  const auto [id, fresh] = ids_.take();
+  const StateSlot slot = id + 1;
+  if (!fresh && slot_floats_ > 0) std::memset(base_ + slot * slot_floats_, 0, bytes_per_slot());
   return {this, slot};
 }
 

@@ -3,9 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
+#include "cache/free_ids.h"
 #include "core/mat_view.h"
 #include "core/reservation.h"
 
@@ -25,6 +25,8 @@ class StateHandle {
 
   bool valid() const { return pool_ != nullptr; }
   StateSlot slot() const { return slot_; }
+  /// Whether its slot is one of `pool`; true of an empty handle.
+  bool belongs_to(const RecurrentStatePool& pool) const { return pool_ == nullptr || pool_ == &pool; }
 
  private:
   friend class RecurrentStatePool;
@@ -39,8 +41,9 @@ struct StateSnapshot {
 };
 
 /// Slots of fp32 states S ([heads][V/16][K][16] panels a layer, see kernels/kda.h) and convolution tails (the last W - 1 rows
-/// of q | k | v before the convolution, oldest first). Not thread-safe: the step loop owns it. Slot 0 is the dummy that padding
-/// rows write to nowhere: it is never handed out and stays zero.
+/// of q | k | v before the convolution, oldest first). Not thread-safe: the step loop owns it. Slot 0 means "no slot":
+/// it is never handed out and stays zero. Spans without tokens may carry it, for they touch no state; ForwardBatch::validate
+/// refuses it for a sequence with tokens.
 class RecurrentStatePool {
  public:
   struct Dimensions {
@@ -53,16 +56,18 @@ class RecurrentStatePool {
   };
   static constexpr StateSlot kDummySlot = 0;
 
-  /// @param slots sequences that may hold a state at once
+  /// Costs address space for all slots, and memory for those that are used.
+  /// @param slots sequences that may hold a state at once. @throws ResourceExhausted
   RecurrentStatePool(const Dimensions& dimensions, size_t slots);
 
-  /// A zeroed slot. @throws ResourceExhausted when all are taken
+  /// A zeroed slot. @throws ResourceExhausted when all are taken; bad_alloc, and then none is
   StateHandle acquire();
 
   const Dimensions& dimensions() const { return dimensions_; }
-  size_t slots() const { return memory_.bytes() / bytes_per_slot() - 1; }
-  size_t free_slots() const { return free_.size(); }
+  size_t slots() const { return ids_.capacity(); }  ///< without the one that means "no slot"
+  size_t free_slots() const { return ids_.free(); }
   size_t bytes_per_slot() const { return slot_floats_ * sizeof(float); }
+  /// The largest number if the true one does not fit.
   static size_t bytes_per_slot(const Dimensions& dimensions);
 
   /// All heads' panels of one layer: heads x kda_state_floats(K, V) floats. @param layer counts KDA layers only
@@ -86,16 +91,16 @@ class RecurrentStatePool {
 
  private:
   friend class StateHandle;
-  void release(StateSlot slot) { free_.push_back(slot); }
+  void release(StateSlot slot) noexcept { ids_.give_back(slot - 1); }
   float* at(StateSlot slot, size_t layer) { return base_ + slot * slot_floats_ + layer * layer_floats_; }
 
   Dimensions dimensions_;
   size_t head_floats_;
   size_t layer_floats_;
   size_t slot_floats_;
+  FreeIds ids_;  // of slot - 1
   Reservation memory_;
   float* base_;
-  std::vector<StateSlot> free_;
 };
 
 }  // namespace kilin

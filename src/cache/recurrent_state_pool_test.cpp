@@ -5,9 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "kernels/kda.h"
+#include "support/allocations.h"
 #include "support/compare.h"
 
 namespace kilin {
@@ -102,6 +106,56 @@ TEST(RecurrentStatePool, ExportGivesKeysByValuesAndImportTakesThem) {
   EXPECT_EQ(pool.head_state(handle.slot(), 1, 2)[kda_state_index(kSmall.key_dim, 4, 17)], in[4 * 18 + 17]);
   pool.export_state(handle.slot(), 1, 2, {out.data(), kSmall.key_dim, kSmall.value_dim});
   EXPECT_BYTES_EQ(in, out);
+}
+
+TEST(RecurrentStatePool, ItsSizeCostsNoMemoryBeforeSlotsAreUsed) {
+  const size_t before = testing::allocations();
+  RecurrentStatePool pool(kSmall, 100'000'000);
+  RecurrentStatePool without_layers({.layers = 0, .heads = 1, .key_dim = 1, .value_dim = 1, .conv_rows = 1, .conv_cols = 1},
+                                    UINT32_MAX);
+  EXPECT_EQ(testing::allocations(), before);
+  EXPECT_EQ(pool.slots(), 100'000'000u);
+  EXPECT_EQ(without_layers.slots(), UINT32_MAX);
+  const StateHandle handle = without_layers.acquire();
+  EXPECT_EQ(without_layers.free_slots(), UINT32_MAX - 1);
+  EXPECT_TRUE(without_layers.snapshot(handle.slot()).values.empty());
+}
+
+TEST(RecurrentStatePool, ThatCannotBeCountedOrAddressedIsRefusedByName) {
+  const size_t half = size_t{1} << 32;
+  const auto refused = [](const RecurrentStatePool::Dimensions& dimensions, size_t slots) {
+    try {
+      const RecurrentStatePool pool(dimensions, slots);
+      ADD_FAILURE() << slots;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::ResourceExhausted) << error.what();
+      EXPECT_NE(std::string(error.what()).find("recurrent states"), std::string::npos) << error.what();
+    }
+  };
+  refused({.layers = 0, .heads = 0, .key_dim = 0, .value_dim = 0, .conv_rows = 0, .conv_cols = 0}, half);
+  refused(kSmall, SIZE_MAX);
+  using Field = size_t RecurrentStatePool::Dimensions::*;
+  using D = RecurrentStatePool::Dimensions;
+  for (const Field field : {&D::layers, &D::heads, &D::key_dim, &D::value_dim, &D::conv_rows, &D::conv_cols})
+    for (const size_t value : {SIZE_MAX, SIZE_MAX - 14, SIZE_MAX / 4, SIZE_MAX / 16 + 1}) {
+      RecurrentStatePool::Dimensions dimensions = kSmall;
+      dimensions.*field = value;
+      refused(dimensions, 3);
+    }
+  EXPECT_EQ(RecurrentStatePool::bytes_per_slot(
+                {.layers = half, .heads = half, .key_dim = 1, .value_dim = 1, .conv_rows = 0, .conv_cols = 0}),
+            SIZE_MAX);
+}
+
+TEST(RecurrentStatePool, AHandleKnowsItsPool) {
+  RecurrentStatePool pool(kSmall, 1), other(kSmall, 1);
+  StateHandle handle = pool.acquire();
+  EXPECT_TRUE(handle.belongs_to(pool));
+  EXPECT_FALSE(handle.belongs_to(other));
+  const StateHandle moved = std::move(handle);
+  EXPECT_TRUE(moved.belongs_to(pool));
+  EXPECT_FALSE(moved.belongs_to(other));
+  EXPECT_TRUE(StateHandle().belongs_to(pool));
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "core/thread_pool.h"
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
 
 #include "core/error.h"
@@ -38,12 +37,12 @@ void await_change(const std::atomic<uint32_t>& value, uint32_t old) {
 
 ThreadPool::ThreadPool(size_t threads) {
   try {
+    workers_.reserve(std::max<size_t>(threads, 1) - 1);
     for (size_t worker = 1; worker < threads; ++worker) workers_.emplace_back([this, worker] { work(worker); });
-  } catch (const std::system_error& error) {
-    const size_t started = size();
-    stop();  // a thread that is not joined would end the program
-    raise(ErrorCode::ResourceExhausted, "cannot start {} threads: the system stopped at {} ({})", threads, started,
-          error.code().message());
+  } catch (const std::exception& error) {  // system_error for want of threads; bad_alloc and length_error for want of memory
+    stop();                                // a thread that is not joined would end the program
+    raise(ErrorCode::ResourceExhausted, "cannot start {} threads: the system stopped at {} ({})", threads, size(),
+          error.what());
   }
 }
 

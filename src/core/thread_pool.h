@@ -24,7 +24,7 @@ struct Slice {
 class ThreadPool {
  public:
   /// @param threads how many work on a loop, the caller among them; 0 counts as 1
-  /// @throws ResourceExhausted if the system gives no more threads
+  /// @throws ResourceExhausted if the system has no more threads, or no memory for them
   explicit ThreadPool(size_t threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

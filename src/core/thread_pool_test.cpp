@@ -133,6 +133,26 @@ TEST(ThreadPool, ManyPoolsComeAndGo) {
   }
 }
 
+TEST(ThreadPool, WithoutMemoryForAllThreadsIsAnErrorAndEndsThoseThatStand) {
+  size_t refused = 0;
+  for (bool failed = true; failed; refused += failed) {
+    const testing::FailingAllocation failing(refused);
+    try {
+      ThreadPool pool(4);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::ResourceExhausted) << error.what();
+    }
+    failed = failing.happened();
+  }
+  EXPECT_GE(refused, 4u) << "the list of threads, and something for each of three";
+  try {
+    ThreadPool pool(SIZE_MAX);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::ResourceExhausted) << error.what();
+  }
+}
+
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 // With a bound on the address space the stacks of a thousand threads do not fit.
 [[noreturn]] void ask_for_too_many_threads() {

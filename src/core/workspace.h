@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <type_traits>
 
 #include "core/mat_view.h"
 #include "core/reservation.h"
+#include "core/saturating.h"
 
 namespace kilin {
 
@@ -29,21 +29,15 @@ class Workspace {
     /// @throws ResourceExhausted if the plan made at load was too small: a fault of Kilin, not of its input.
     template <typename T = float>
     MatView<T> matrix(size_t rows, size_t cols) {
-      return {array<T>(product(rows, cols)).data(), rows, cols};
+      return {array<T>(saturating_product(rows, cols)).data(), rows, cols};
     }
     template <typename T>
     std::span<T> array(size_t n) {
       static_assert(std::is_trivially_destructible_v<T>);
-      return {static_cast<T*>(workspace_.take(product(n, sizeof(T)))), n};
+      return {static_cast<T*>(workspace_.take(saturating_product(n, sizeof(T)))), n};
     }
 
    private:
-    // The largest number where the true one does not fit: no workspace is as large, so take() refuses it.
-    static size_t product(size_t a, size_t b) {
-      size_t n = 0;
-      return __builtin_mul_overflow(a, b, &n) ? SIZE_MAX : n;
-    }
-
     Workspace& workspace_;
     size_t mark_;
   };

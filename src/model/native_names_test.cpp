@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <regex>
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/safetensors_writer.h"
@@ -35,22 +34,16 @@ std::vector<std::byte> joined(std::initializer_list<StoredTensor> tensors) {
 // native_names.
 std::map<std::string, Native> native_tensors(const Checkpoint& published, const ModelConfig& c) {
   std::map<std::string, Native> native;
-  const std::pair<std::regex, const char*> renamed[] = {
-      {std::regex("(.*self_attn\\.)f_a_proj(\\.weight)"), "$1forget_gate_down$2"},
-      {std::regex("(.*self_attn\\.)f_b_proj(\\.weight)"), "$1forget_gate_up$2"},
-      {std::regex("(.*self_attn\\.)b_proj(\\.weight)"), "$1beta_proj$2"},
-      {std::regex("(.*self_attn\\.)g_a_proj(\\.weight)"), "$1output_gate_down$2"},
-      {std::regex("(.*self_attn\\.)g_b_proj(\\.weight)"), "$1output_gate_up$2"},
-      {std::regex("(.*)block_sparse_moe(\\..*)"), "$1mlp$2"}};
+  const std::pair<std::string, const char*> renamed[] = {
+      {".f_a_proj.", ".forget_gate_down."}, {".f_b_proj.", ".forget_gate_up."}, {".b_proj.", ".beta_proj."},
+      {".g_a_proj.", ".output_gate_down."}, {".g_b_proj.", ".output_gate_up."}, {".block_sparse_moe.", ".mlp."}};
   for (const std::string& name : published.names()) {
     if (name.find("_conv1d") != std::string::npos || name.find(".experts.") != std::string::npos) continue;
     const StoredTensor tensor = published.require(name);
     std::string other = name;
-    for (const auto& [pattern, replacement] : renamed)
-      if (std::regex_match(other, pattern)) {
-        other = std::regex_replace(other, pattern, replacement);
-        break;
-      }
+    for (const auto& [published_part, native_part] : renamed)
+      if (const size_t at = other.find(published_part); at != std::string::npos)
+        other.replace(at, published_part.size(), native_part);
     Shape shape = tensor.shape;
     if (name.ends_with("A_log")) shape = {c.kda_num_heads, 1};
     if (name.ends_with("dt_bias")) shape = {c.kda_num_heads, c.kda_head_dim};

@@ -8,8 +8,19 @@ namespace {
 
 std::atomic<size_t> calls{0};
 
+enum class Failure { None, Planned, Happened };
+thread_local Failure failure = Failure::None;
+thread_local size_t allowed_before_failure = 0;
+
+bool fails_now() {
+  if (failure != Failure::Planned || allowed_before_failure-- > 0) return false;
+  failure = Failure::Happened;
+  return true;
+}
+
 void* counted(size_t bytes, size_t alignment) {
   calls.fetch_add(1, std::memory_order_relaxed);
+  if (fails_now()) return nullptr;
   if (bytes == 0) bytes = 1;
   return alignment == 0 ? std::malloc(bytes) : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
 }
@@ -25,6 +36,13 @@ void* counted_or_throw(size_t bytes, size_t alignment) {
 namespace kilin::testing {
 
 size_t allocations() { return calls.load(std::memory_order_relaxed); }
+
+FailingAllocation::FailingAllocation(size_t allowed) {
+  allowed_before_failure = allowed;
+  failure = Failure::Planned;
+}
+FailingAllocation::~FailingAllocation() { failure = Failure::None; }
+bool FailingAllocation::happened() const { return failure == Failure::Happened; }
 
 }  // namespace kilin::testing
 
