@@ -24,8 +24,13 @@ void pause() {
 #endif
 }
 
+// The parts of gate_: the epoch in the upper half, then these.
+constexpr uint64_t kClosed = uint64_t{1} << 31;  // nobody comes in any more
+constexpr uint64_t kInside = kClosed - 1;        // how many workers are in
+
 // Waits until `value` is no longer `old`.
-void await_change(const std::atomic<uint32_t>& value, uint32_t old) {
+template <typename T>
+void await_change(const std::atomic<T>& value, T old) {
   for (int i = 0; i < kSpins; ++i) {
     if (value.load(std::memory_order_acquire) != old) return;
     pause();
@@ -35,7 +40,7 @@ void await_change(const std::atomic<uint32_t>& value, uint32_t old) {
 
 }  // namespace
 
-ThreadPool::ThreadPool(size_t threads) {
+ThreadPool::ThreadPool(size_t threads) : gate_(kClosed) {
   try {
     workers_.reserve(std::max<size_t>(threads, 1) - 1);
     for (size_t worker = 1; worker < threads; ++worker) workers_.emplace_back([this, worker] { work(worker); });
@@ -68,14 +73,27 @@ void ThreadPool::take_slices(size_t worker) {
   }
 }
 
+// Comes in, if the loop of that epoch is still open.
+bool ThreadPool::enter(uint32_t epoch) {
+  for (uint64_t gate = gate_.load(std::memory_order_acquire); gate >> 32 == epoch && (gate & kClosed) == 0;)
+    if (gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acquire)) return true;
+  return false;
+}
+
+void ThreadPool::leave() {
+  const uint64_t gate = gate_.fetch_sub(1, std::memory_order_release) - 1;
+  if ((gate & kClosed) != 0 && (gate & kInside) == 0) gate_.notify_one();
+}
+
 void ThreadPool::work(size_t worker) {
   FloatModeGuard float_mode;
   for (uint32_t seen = 0;;) {
     await_change(epoch_, seen);
     seen = epoch_.load(std::memory_order_acquire);
     if (stopping_.load(std::memory_order_relaxed)) return;
+    if (!enter(seen)) continue;
     take_slices(worker);
-    if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_one();
+    leave();
   }
 }
 
@@ -87,14 +105,18 @@ void ThreadPool::run(const Loop& loop) {
       loop.call(loop.context, {begin, std::min(begin + loop.grain, loop.n), 0});
     return;
   }
-  loop_ = loop;
+  loop_ = loop;  // nobody is inside: the last loop has waited for that
   next_.store(0, std::memory_order_relaxed);
-  running_.store(static_cast<uint32_t>(workers_.size()), std::memory_order_relaxed);
-  epoch_.fetch_add(1, std::memory_order_release);
+  const uint32_t epoch = epoch_.load(std::memory_order_relaxed) + 1;
+  gate_.store(uint64_t{epoch} << 32, std::memory_order_release);
+  epoch_.store(epoch, std::memory_order_release);
   epoch_.notify_all();
   take_slices(0);
-  for (uint32_t left = running_.load(std::memory_order_acquire); left != 0; left = running_.load(std::memory_order_acquire))
-    await_change(running_, left);
+  uint64_t gate = gate_.fetch_or(kClosed, std::memory_order_acquire) | kClosed;
+  while ((gate & kInside) != 0) {
+    await_change(gate_, gate);
+    gate = gate_.load(std::memory_order_acquire);
+  }
   if (has_error_.exchange(false)) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 

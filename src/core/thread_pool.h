@@ -19,8 +19,9 @@ struct Slice {
   size_t worker;
 };
 
-/// Loops are given by one thread at a time, and a loop's body gives none. Waiting threads spin for some microseconds, then
-/// sleep.
+/// A loop ends when its slices are done: it waits for no worker that has not come in, so that a machine busy with other things
+/// makes it no slower than one thread is. Loops are given by one thread at a time, and a loop's body gives none. Waiting
+/// threads spin for some microseconds, then sleep.
 class ThreadPool {
  public:
   /// @param threads how many work on a loop, the caller among them; 0 counts as 1
@@ -52,14 +53,16 @@ class ThreadPool {
   void run(const Loop& loop);
   void take_slices(size_t worker);
   void work(size_t worker);
+  bool enter(uint32_t epoch);
+  void leave();
   void stop();
 
   std::vector<std::thread> workers_;
   Loop loop_;
   std::exception_ptr error_;  // the first one; written by whoever set has_error_
   alignas(64) std::atomic<size_t> next_{0};
-  alignas(64) std::atomic<uint32_t> epoch_{0};    // counts loops; a change is the signal to start
-  alignas(64) std::atomic<uint32_t> running_{0};  // workers that have not finished the loop
+  alignas(64) std::atomic<uint32_t> epoch_{0};  // counts loops; a change is the signal to start
+  alignas(64) std::atomic<uint64_t> gate_;      // epoch of the loop, whether it is closed, and how many workers are inside
   std::atomic<bool> has_error_{false};
   std::atomic<bool> stopping_{false};
 };
