@@ -4,52 +4,20 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cmath>
 #include <fstream>
-#include <optional>
-#include <sstream>
+#include <memory>
 #include <thread>
+
+#include "core/cgroup.h"
 
 namespace kilin {
 
 namespace {
 
-std::string first_line(const std::string& file) {
-  std::ifstream in(file);
-  std::string line;
-  std::getline(in, line);
-  return line;
-}
-
-std::optional<uint64_t> number_in(const std::string& file) {
-  std::istringstream in(first_line(file));
-  uint64_t value = 0;
-  if (in >> value) return value;
-  return std::nullopt;  // absent, or "max"
-}
-
-// The folder of this process's cgroup (version 2), or the root one.
-std::string cgroup_folder() {
-  const std::string line = first_line("/proc/self/cgroup");
-  if (line.rfind("0::", 0) == 0) {
-    std::string folder = "/sys/fs/cgroup" + line.substr(3);
-    if (std::ifstream(folder + "/cgroup.procs")) return folder;
-  }
-  return "/sys/fs/cgroup";
-}
-
-std::optional<double> cgroup_cpus() {
-  std::istringstream v2(first_line(cgroup_folder() + "/cpu.max"));
-  double quota = 0, period = 0;
-  if (v2 >> quota >> period && period > 0) return quota / period;
-  const auto v1_quota = number_in("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-  const auto v1_period = number_in("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  if (v1_quota && v1_period && *v1_period > 0 && *v1_quota < (uint64_t{1} << 62))
-    return static_cast<double>(*v1_quota) / static_cast<double>(*v1_period);
-  return std::nullopt;
-}
-
 // The number after `key` in a file of lines "key number ...", or 0.
-uint64_t number_of(const std::string& file, const std::string& key) {
+uint64_t number_of(const std::filesystem::path& file, const std::string& key) {
   std::ifstream in(file);
   for (std::string name, rest; in >> name; std::getline(in, rest)) {
     uint64_t value = 0;
@@ -58,7 +26,17 @@ uint64_t number_of(const std::string& file, const std::string& key) {
   return 0;
 }
 
-uint64_t meminfo(const std::string& key) { return number_of("/proc/meminfo", key + ":") * 1024; }
+// The CPUs of the affinity mask, or 0. The system refuses a mask with fewer bits than it counts CPUs, so it grows.
+size_t affine_cpus() {
+  for (size_t bits = 64; bits <= size_t{1} << 20; bits *= 2) {
+    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(bits), [](cpu_set_t* p) { CPU_FREE(p); });
+    if (!set) break;
+    const size_t bytes = CPU_ALLOC_SIZE(bits);
+    if (::sched_getaffinity(0, bytes, set.get()) == 0) return static_cast<size_t>(CPU_COUNT_S(bytes, set.get()));
+    if (errno != EINVAL) break;
+  }
+  return 0;
+}
 
 }  // namespace
 
@@ -95,33 +73,20 @@ CpuInfo CpuInfo::detect() {
   return info;
 }
 
-size_t usable_threads() {
-  size_t threads = std::max(1u, std::thread::hardware_concurrency());
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof(set), &set) == 0) threads = std::max(1, CPU_COUNT(&set));
-  if (const auto quota = cgroup_cpus()) threads = std::min(threads, static_cast<size_t>(std::max(1.0, *quota + 0.999)));
+size_t usable_threads(const std::filesystem::path& root) {
+  size_t threads = affine_cpus();
+  if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
+  if (const auto quota = CgroupLimits::read(root).cpus)
+    threads = static_cast<size_t>(std::min(static_cast<double>(threads), std::max(1.0, std::ceil(*quota))));
   return threads;
 }
 
-MemoryInfo MemoryInfo::detect() {
-  MemoryInfo info{meminfo("MemTotal"), meminfo("MemAvailable")};
-  std::string folder = cgroup_folder();
-  auto limit = number_in(folder + "/memory.max");
-  auto used = number_in(folder + "/memory.current");
-  if (!limit) {  // version 1
-    folder = "/sys/fs/cgroup/memory";
-    limit = number_in(folder + "/memory.limit_in_bytes");
-    used = number_in(folder + "/memory.usage_in_bytes");
-  }
-  if (limit && *limit < info.total) {
-    // Cached files count as used, and go when memory is needed: mapped weights among them.
-    const std::string stat = folder + "/memory.stat";
-    const uint64_t cached = number_of(stat, "inactive_file") + number_of(stat, "active_file");
-    const uint64_t held = used.value_or(0) - std::min(used.value_or(0), cached);
-    info.total = *limit;
-    info.available = std::min(info.available, *limit - std::min(*limit, held));
-  }
+MemoryInfo MemoryInfo::detect(const std::filesystem::path& root) {
+  const auto bytes = [file = root / "proc/meminfo"](const std::string& key) { return number_of(file, key + ":") * 1024; };
+  MemoryInfo info{bytes("MemTotal"), bytes("MemAvailable")};
+  const CgroupLimits limits = CgroupLimits::read(root);
+  info.total = std::min(info.total, limits.memory.value_or(UINT64_MAX));
+  info.available = std::min(info.available, limits.memory_headroom.value_or(UINT64_MAX));
   return info;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
 namespace kilin {
@@ -19,14 +20,16 @@ struct CpuInfo {
   static CpuInfo detect();
 };
 
-/// Threads that may really run at once: the least of the affinity mask and the cgroup's CPU quota (rounded up); at least 1.
-size_t usable_threads();
+/// Threads that may really run at once: the least of the affinity mask and the cgroups' CPU quota (rounded up); at least 1.
+/// @param root where proc/ and sys/ stand
+size_t usable_threads(const std::filesystem::path& root = "/");
 
-/// Bytes: of the machine or the cgroup's limit, whichever is less; and what of it is free to take now.
+/// Bytes: of the machine or the cgroups' limit, whichever is less; and what of it is free to take now.
 struct MemoryInfo {
   uint64_t total = 0;
   uint64_t available = 0;
-  static MemoryInfo detect();
+  /// @param root where proc/ and sys/ stand
+  static MemoryInfo detect(const std::filesystem::path& root = "/");
 };
 
 /// Peak resident set of this process so far, bytes.

@@ -38,7 +38,8 @@ template <typename... Args>
   throw Error(code, fmt::vformat(format, fmt::make_format_args(args...)));
 }
 
-/// Text from a file, fit to stand in a message: control characters become '?', and more than 120 bytes are cut with "...".
+/// Text from a file, fit to stand in a message: a control character (C0, DEL, C1) and each byte that is no part of a valid
+/// UTF-8 character become '?', and what goes beyond 120 bytes is cut with "...".
 std::string printable(std::string_view text);
 
 /// Throws Error(Io, "`what`: <the text of errno>"). Call it before anything else can change errno.

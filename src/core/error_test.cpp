@@ -26,6 +26,24 @@ TEST(Printable, KeepsAMessageOnOneLineAndShort) {
   EXPECT_EQ(printable(wide), std::string(119, 'x') + "...");
 }
 
+TEST(Printable, ShowsValidUtf8AsItIs) {
+  for (const char* text : {"\xc2\xa0", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80", "\xe9\xba\x92\xe9\xba\x9f",
+                           "\xf0\x90\x80\x80", "\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbf"})
+    EXPECT_EQ(printable(text), text);
+}
+
+TEST(Printable, ShowsC1ControlsAndBrokenUtf8AsQuestionMarks) {
+  EXPECT_EQ(printable("a\xc2\x80z\xc2\x9f!\xc2\x9b"), "a?z?!?");
+  EXPECT_EQ(printable("\xff-\x80-\xc3"), "?-?-?");
+  EXPECT_EQ(printable("\xc0\x80 \xc1\xbf"), "?? ??") << "overlong";
+  EXPECT_EQ(printable("\xe0\x9f\xbf"), "???") << "overlong";
+  EXPECT_EQ(printable("\xf0\x8f\xbf\xbf"), "????") << "overlong";
+  EXPECT_EQ(printable("\xed\xa0\x80"), "???") << "a surrogate";
+  EXPECT_EQ(printable("\xf4\x90\x80\x80\xf5"), "?????") << "beyond U+10FFFF";
+  EXPECT_EQ(printable("\xe9\xba+\xf0\x9f\x98"), "??+???") << "broken off";
+  EXPECT_EQ(printable(std::string(1000, '\x80')), std::string(120, '?') + "...");
+}
+
 TEST(Error, BracesInArgumentsAreText) {
   try {
     raise(ErrorCode::NotFound, "no file '{}'", "{0}{}{{");

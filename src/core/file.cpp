@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <system_error>
 #include <utility>
 
 #include "core/error.h"
@@ -32,6 +34,33 @@ size_t size_of_regular_file(int fd, const std::filesystem::path& file) {
   if (::fstat(fd, &info) != 0) raise_errno(file.string());
   if (!S_ISREG(info.st_mode)) raise(ErrorCode::Io, "{}: not a regular file", file.string());
   return static_cast<size_t>(info.st_size);
+}
+
+// Where a chain of symbolic links ends: at a file, or at a name that is free.
+std::filesystem::path end_of_links(std::filesystem::path path) {
+  constexpr int kMostLinks = 40;  // as the kernel's own bound
+  std::error_code error;          // of a path that cannot be looked at: opening it will say why
+  for (int links = 0; std::filesystem::is_symlink(std::filesystem::symlink_status(path, error)); ++links) {
+    if (links == kMostLinks) {
+      errno = ELOOP;
+      raise_errno(path.string());
+    }
+    const std::filesystem::path named = std::filesystem::read_symlink(path, error);
+    if (error) raise(ErrorCode::Io, "{}: {}", path.string(), error.message());
+    path = path.parent_path() / named;  // `named` alone if it is absolute
+  }
+  return path;
+}
+
+// A name in a folder is on disk when the folder is.
+void flush_folder(const std::filesystem::path& folder) {
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) {
+    if (errno == EACCES) return;  // one that we may write to and not read
+    raise_errno(folder.string());
+  }
+  const Descriptor descriptor{fd};
+  if (::fsync(fd) != 0 && errno != EINVAL) raise_errno(folder.string());  // EINVAL: this file system knows no such thing
 }
 
 }  // namespace
@@ -72,15 +101,21 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   return *this;
 }
 
-AtomicFile::AtomicFile(const std::filesystem::path& target) : target_(target) {
+AtomicFile::AtomicFile(const std::filesystem::path& target) : target_(end_of_links(target)) {
   // Renaming over a device, such as /dev/null, would replace it by a plain file.
   struct stat info {};
-  if (::stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
+  if (::stat(target_.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
     raise(ErrorCode::InvalidArgument, "{}: not a regular file, so it cannot be replaced", target.string());
-  temporary_ = target;
-  temporary_ += ".part-" + std::to_string(::getpid());
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (descriptor_ < 0) raise_errno(temporary_.string());
+  // A name of its own for each writer. One that is taken was left behind by a process of the same number, which died: in a
+  // container numbers come again soon.
+  static std::atomic<unsigned> writers{0};
+  constexpr int kMostTries = 10000;
+  for (int tries = 0; descriptor_ < 0; ++tries) {
+    temporary_ = target_;
+    temporary_ += fmt::format(".part-{}-{}", ::getpid(), writers.fetch_add(1, std::memory_order_relaxed));
+    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (descriptor_ < 0 && (errno != EEXIST || tries == kMostTries)) raise_errno(temporary_.string());
+  }
 }
 
 AtomicFile::~AtomicFile() {
@@ -106,6 +141,7 @@ void AtomicFile::commit() {
     errno = code;
     raise_errno(target_.string());
   }
+  flush_folder(target_.has_parent_path() ? target_.parent_path() : ".");
 }
 
 }  // namespace kilin

@@ -32,7 +32,8 @@ class MappedFile {
 };
 
 /// Writes to a temporary file beside the target, which commit() renames into place; without commit() the target stays as it
-/// was.
+/// was. A target that is a symbolic link stays one: what it names is replaced, or made if it is not there. Several writers of
+/// one target, in one process or several, do not disturb each other: the last to commit wins.
 class AtomicFile {
  public:
   /// @throws InvalidArgument if the target is a folder, a device or a pipe; NotFound, Io
@@ -45,7 +46,8 @@ class AtomicFile {
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
 
-  /// Flushes to disk and renames. @throws Io
+  /// Flushes to disk, renames, and flushes the folder: when it returns, the new file stays even if the machine stops.
+  /// @throws Io, and then the target is what it was, unless only the folder could not be flushed (the message names the folder)
   void commit();
 
  private:

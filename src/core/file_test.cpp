@@ -107,6 +107,93 @@ TEST(AtomicFile, ReplacesNoDeviceFolderOrPipe) {
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
 }
 
+TEST(AtomicFile, WritersOfOneTargetDoNotDisturbEachOther) {
+  const testing::TemporaryFolder folder;
+  {
+    AtomicFile first(folder / "target"), second(folder / "target"), third(folder / "target");
+    first.write("the fir");
+    second.write("the second");
+    third.write("the third");
+    first.write("st");
+    first.commit();
+    EXPECT_EQ(read_file(folder / "target"), "the first");
+    second.commit();
+    EXPECT_EQ(read_file(folder / "target"), "the second");
+  }
+  EXPECT_EQ(read_file(folder / "target"), "the second") << "the third was not committed";
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
+}
+
+TEST(AtomicFile, WritesNoFileThatSomebodyLeftUnderItsTemporaryName) {
+  const testing::TemporaryFolder folder;
+  write_plain(folder / "precious", "precious");
+  const auto temporary_name = [&] {
+    const AtomicFile file(folder / "target");
+    for (const auto& entry : fs::directory_iterator(folder.path()))
+      if (entry.path().filename() != "precious") return entry.path().string();
+    return std::string();
+  };
+  const std::string name = temporary_name();
+  const size_t dash = name.rfind('-');
+  ASSERT_NE(dash, std::string::npos) << name;
+  const auto numbered = [&](unsigned ahead) {
+    return name.substr(0, dash + 1) + std::to_string(std::stoul(name.substr(dash + 1)) + ahead);
+  };
+  write_plain(numbered(1), "left behind");
+  fs::create_symlink("precious", numbered(2));
+  fs::create_symlink("nothing", numbered(3));
+  AtomicFile file(folder / "target");
+  file.write("new");
+  file.commit();
+  EXPECT_EQ(read_file(folder / "target"), "new");
+  EXPECT_EQ(read_file(numbered(1)), "left behind");
+  EXPECT_EQ(read_file(folder / "precious"), "precious");
+  EXPECT_FALSE(fs::exists(folder / "nothing"));
+}
+
+TEST(AtomicFile, ThroughALinkReplacesWhatTheLinkNames) {
+  const testing::TemporaryFolder folder;
+  fs::create_directory(folder / "elsewhere");
+  write_plain(folder / "elsewhere/file", "old");
+  fs::create_symlink("elsewhere/file", folder / "near");
+  fs::create_symlink(folder / "near", folder / "far");
+  fs::create_symlink("elsewhere/new", folder / "dangling");
+  for (const char* link : {"near", "far", "dangling"}) {
+    AtomicFile file(folder / link);
+    file.write(link);
+    file.commit();
+    EXPECT_TRUE(fs::is_symlink(folder / link));
+    EXPECT_EQ(read_file(folder / link), link);
+  }
+  EXPECT_EQ(read_file(folder / "elsewhere/file"), "far");
+  EXPECT_EQ(read_file(folder / "elsewhere/new"), "dangling");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder / "elsewhere"), {}), 2);
+}
+
+TEST(AtomicFile, ThroughALinkThatEndsNowhereOrAtNoFileIsAnError) {
+  const testing::TemporaryFolder folder;
+  fs::create_symlink("b", folder / "a");
+  fs::create_symlink("a", folder / "b");
+  fs::create_symlink("missing/file", folder / "c");
+  fs::create_symlink("/dev/null", folder / "d");
+  fs::create_symlink(".", folder / "e");
+  expect_error(ErrorCode::Io, "symbolic links", [&] { AtomicFile(folder / "a"); });
+  expect_error(ErrorCode::NotFound, "missing", [&] { AtomicFile(folder / "c"); });
+  expect_error(ErrorCode::InvalidArgument, "not a regular file", [&] { AtomicFile(folder / "d"); });
+  expect_error(ErrorCode::InvalidArgument, "not a regular file", [&] { AtomicFile(folder / "e"); });
+}
+
+TEST(AtomicFile, MayBeNamedWithoutAFolder) {
+  const testing::TemporaryFolder folder;
+  const fs::path before = fs::current_path();
+  fs::current_path(folder.path());
+  AtomicFile file("target");
+  file.write("here");
+  file.commit();
+  fs::current_path(before);
+  EXPECT_EQ(read_file(folder / "target"), "here");
+}
+
 TEST(AtomicFile, InAFolderThatIsNotThereIsAnError) {
   const testing::TemporaryFolder folder;
   expect_error(ErrorCode::NotFound, "missing", [&] { AtomicFile(folder / "missing/target"); });

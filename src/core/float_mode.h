@@ -2,9 +2,12 @@
 // subnormals all the time, and a thread that treats them otherwise would give other bytes (and be slow).
 #pragma once
 
+#include <cstdint>
+
 namespace kilin {
 
-/// Sets flush-to-zero and denormals-are-zero on this thread while it lives.
+/// Sets flush-to-zero and denormals-are-zero on this thread while it lives, on x86-64 and AArch64. On other machines it does
+/// nothing: bytes are then those of that machine's own treatment of subnormals.
 class FloatModeGuard {
  public:
   FloatModeGuard();
@@ -13,7 +16,7 @@ class FloatModeGuard {
   FloatModeGuard& operator=(const FloatModeGuard&) = delete;
 
  private:
-  unsigned saved_;
+  uint64_t saved_;
 };
 
 }  // namespace kilin

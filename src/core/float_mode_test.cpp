@@ -5,6 +5,7 @@
 namespace kilin {
 namespace {
 
+#if defined(__x86_64__) || defined(__aarch64__)  // where the guard does something
 float scaled(float x, float factor) {
   const volatile float a = x, b = factor;  // computed here and now, not by the compiler
   return a * b;
@@ -23,6 +24,7 @@ TEST(FloatMode, FlushesSubnormalResultsAndOperandsWhileItLives) {
   }
   EXPECT_NE(scaled(1.2e-38f, 0.25f), 0.0f);
 }
+#endif
 
 }  // namespace
 }  // namespace kilin

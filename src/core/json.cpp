@@ -35,7 +35,7 @@ class Watcher {
       case Json::parse_event_t::key: {
         const auto& key = value.get_ref<const std::string&>();
         if (!keys_.back().insert(key).second)
-          raise(ErrorCode::Corrupt, "{}: key '{}' stands twice in one object", source_, key);
+          raise(ErrorCode::Corrupt, "{}: key '{}' stands twice in one object", source_, printable(key));
         break;
       }
       default:
@@ -65,7 +65,7 @@ Json parse_json(std::string_view text, std::string_view source) {
   } catch (const Json::parse_error& error) {
     raise(ErrorCode::Corrupt, "{}: not valid JSON at byte {}", source, error.byte);
   } catch (const Json::exception& error) {
-    raise(ErrorCode::Corrupt, "{}: not valid JSON: {}", source, error.what());
+    raise(ErrorCode::Corrupt, "{}: not valid JSON: {}", source, printable(error.what()));
   }
 }
 

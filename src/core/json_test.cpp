@@ -48,6 +48,9 @@ TEST(Json, ReadsEveryKindOfValue) {
 
 TEST(Json, RefusesAKeyThatStandsTwice) {
   EXPECT_NE(refusal(R"({"hidden_size": 1, "hidden_size": 2})").find("'hidden_size' stands twice"), std::string::npos);
+  EXPECT_NE(refusal(R"({"a\n\u001b[2J\u009b": 1, "a\n\u001b[2J\u009b": 2})").find("'a??[2J?' stands twice"), std::string::npos);
+  const std::string wide(5000, 'k');
+  EXPECT_LT(refusal("{\"" + wide + "\": 1, \"" + wide + "\": 1}").size(), 250u);
   refusal(R"([{"a": {"b": 1, "c": {}, "b": 1}}])");
   refusal(R"({"a": 1, "\u0061": 2})");
   EXPECT_EQ(parse_json(R"({"a": {"a": [{"a": 1}, {"a": 2}]}, "b": {"a": 1}})", "x")["b"]["a"], 1)
@@ -79,6 +82,10 @@ TEST(Json, RefusesWhatIsNoJson) {
         "{'a':1}", "{a:1}", "// x\n1",    "/**/1", "[1e999]", "\"\t\"", "\"\\x\"", "\"\\ud800\"", "\"\\ud800\\u0041\"",
         "nul",     ","})
     refusal(text);
+}
+
+TEST(Json, QuotesOnlyTheBeginningOfANumberThatIsTooLarge) {
+  EXPECT_LT(refusal("[" + std::string(5000, '9') + "]").size(), 250u);
 }
 
 TEST(Json, RefusesInvalidUtf8) {
