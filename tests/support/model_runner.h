@@ -50,34 +50,77 @@ class ModelRunner {
 
   TestSequence fresh() { return {pools_.states.acquire(), PageTable(pools_.latents), 0}; }
 
-  /// Logits [T, vocab] of all rows of the batch, the parts in turn. Sequences move on.
-  std::vector<float> run(const std::vector<Part>& parts, Taps* taps = nullptr) {
+  /// A batch with all that a step on it needs, so that the step itself is what a test counts or measures.
+  struct Step {
     std::vector<int32_t> ids;
     std::vector<size_t> cu_seqlens = {0};
     std::vector<SequenceSpan> spans;
+    std::vector<uint32_t> rows;  // all of them
+    std::vector<float> hidden, logits;
+  };
+
+  Step prepare(const std::vector<Part>& parts) {
+    Step step;
     for (const Part& part : parts) {
       part.sequence->pages.grow(part.sequence->tokens + part.ids.size());
-      ids.insert(ids.end(), part.ids.begin(), part.ids.end());
-      cu_seqlens.push_back(ids.size());
-      spans.push_back(
+      step.ids.insert(step.ids.end(), part.ids.begin(), part.ids.end());
+      step.cu_seqlens.push_back(step.ids.size());
+      step.spans.push_back(
           {part.mode, part.sequence->tokens, part.sequence->state.slot(), part.sequence->pages.pages(), part.snapshots});
     }
-    std::vector<uint32_t> rows(ids.size());
-    for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<uint32_t>(i);
-    const ForwardBatch batch = {ids, cu_seqlens, spans, rows, &pools_};
+    for (size_t i = 0; i < step.ids.size(); ++i) step.rows.push_back(static_cast<uint32_t>(i));
+    step.hidden.resize(step.ids.size() * config_.hidden_size);
+    step.logits.resize(step.ids.size() * config_.vocab_size);
+    return step;
+  }
 
+  void run(Step& step, Taps* taps = nullptr) {
+    const ForwardBatch batch = {step.ids, step.cu_seqlens, step.spans, step.rows, &pools_};
+    const MatView<float> hidden(step.hidden.data(), step.ids.size(), config_.hidden_size);
     ExecContext ctx = context(taps);
-    std::vector<float> hidden(ids.size() * config_.hidden_size), logits(ids.size() * config_.vocab_size);
-    model_.forward(ctx, batch, {hidden.data(), ids.size(), config_.hidden_size});
-    model_.logits(ctx, {hidden.data(), ids.size(), config_.hidden_size}, {logits.data(), ids.size(), config_.vocab_size});
+    model_.forward(ctx, batch, hidden);
+    model_.logits(ctx, hidden, {step.logits.data(), step.ids.size(), config_.vocab_size});
+  }
+
+  /// Logits [T, vocab] of all rows of the batch, the parts in turn. Sequences move on.
+  std::vector<float> run(const std::vector<Part>& parts, Taps* taps = nullptr) {
+    Step step = prepare(parts);
+    run(step, taps);
     for (const Part& part : parts) part.sequence->tokens += part.ids.size();
-    return logits;
+    return std::move(step.logits);
   }
 
   /// A whole prompt in one Extend.
   std::vector<float> prefill(const std::vector<int32_t>& ids, Taps* taps = nullptr) {
     TestSequence sequence = fresh();
     return run({{&sequence, ForwardMode::Extend, ids}}, taps);
+  }
+
+  /// Another sequence that remembers the same.
+  TestSequence copy_of(const TestSequence& sequence) {
+    TestSequence copy = fresh();
+    pools_.states.restore(copy.state.slot(), pools_.states.snapshot(sequence.state.slot()));
+    copy.pages.grow(sequence.tokens);
+    copy.tokens = sequence.tokens;
+    const auto& [layers, width, type] = pools_.latents.dimensions();
+    std::vector<float> latents(sequence.tokens * width);
+    for (size_t layer = 0; layer < layers; ++layer) {
+      pools_.latents.read(layer, sequence.pages.pages(), 0, {latents.data(), sequence.tokens, width});
+      pools_.latents.write(layer, copy.pages.pages(), 0, {latents.data(), sequence.tokens, width});
+    }
+    return copy;
+  }
+
+  /// All that is remembered of a sequence: its slot (states and convolution tails), then its tokens' latents by layer.
+  std::vector<float> memory_of(const TestSequence& sequence) {
+    std::vector<float> all = pools_.states.snapshot(sequence.state.slot()).values;
+    const auto& [layers, width, type] = pools_.latents.dimensions();
+    for (size_t layer = 0; layer < layers; ++layer) {
+      std::vector<float> latents(sequence.tokens * width);
+      pools_.latents.read(layer, sequence.pages.pages(), 0, {latents.data(), sequence.tokens, width});
+      all.insert(all.end(), latents.begin(), latents.end());
+    }
+    return all;
   }
 
   ExecContext context(Taps* taps = nullptr) { return {pool_, kernels_, communicator_, workspace_, taps, activations_}; }

@@ -1,0 +1,44 @@
+// The instruction sets as parameters of tests, so that ctest names each.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/cpu_info.h"
+#include "kernels/isa.h"
+#include "kernels/kernel_table.h"
+
+namespace kilin::testing {
+
+/// All of this CPU's architecture, weakest first, whether this CPU has them or not: see ISA_OR_SKIP.
+inline std::vector<std::string> isas() {
+  std::vector<std::string> names;
+  for (Isa isa : {Isa::Scalar, Isa::Avx2, Isa::Avx512})
+    if (kernels_of(isa) != nullptr) names.emplace_back(to_string(isa));
+  return names;
+}
+
+inline bool cpu_has(const std::string& name) {
+  for (Isa isa : {Isa::Scalar, Isa::Avx2, Isa::Avx512})
+    if (to_string(isa) == name) return supports(CpuInfo::detect(), isa);
+  return false;
+}
+
+/// The last of isas() that this CPU has: what runs where nothing is asked for.
+inline std::string best_isa() {
+  std::vector<std::string> names = isas();
+  std::erase_if(names, [](const std::string& name) { return !cpu_has(name); });
+  return names.back();
+}
+
+/// Its kernels; the ops that KILIN_NAIVE names stay naive.
+inline KernelChoice kernels_for(const std::string& isa) { return {isa, KernelChoice::from_environment().naive}; }
+
+}  // namespace kilin::testing
+
+/// Skips the test, visibly, where this CPU lacks the instruction set.
+#define ISA_OR_SKIP(name) \
+  if (!::kilin::testing::cpu_has(name)) GTEST_SKIP() << "this CPU has no " << (name)
