@@ -10,12 +10,15 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json.h"
-#include "core/random.h"
 #include "support/compare.h"
 #include "support/golden.h"
+#include "support/ids.h"
+#include "support/isas.h"
 
 namespace kilin {
 namespace {
+
+using testing::some_ids;
 
 class TinyEngine : public ::testing::Test {
  protected:
@@ -23,13 +26,7 @@ class TinyEngine : public ::testing::Test {
   static std::unique_ptr<Engine> engine(EngineOptions options = {}) {
     return std::make_unique<Engine>(LoadedModel::load(folder()), options);
   }
-  static std::vector<int32_t> ids(const std::vector<int32_t>& span) { return span; }
   static std::vector<int32_t> output(const Request& r) { return {r.output_ids().begin(), r.output_ids().end()}; }
-  static std::vector<int32_t> some_ids(size_t n, uint64_t seed) {
-    std::vector<int32_t> out(n);
-    for (size_t i = 0; i < n; ++i) out[i] = static_cast<int32_t>(random_bits(seed, i) % 3840);
-    return out;
-  }
   static ErrorCode code_of(const std::function<void()>& f) {
     try {
       f();
@@ -41,8 +38,13 @@ class TinyEngine : public ::testing::Test {
   }
 };
 
-TEST_F(TinyEngine, GreedyTextsAreTheReferences) {
-  const auto e = engine({.max_sequences = 6});
+class TinyEngineOfAnIsa : public TinyEngine, public ::testing::WithParamInterface<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Isa, TinyEngineOfAnIsa, ::testing::ValuesIn(testing::isas()),
+                         [](const auto& test) { return test.param; });
+
+TEST_P(TinyEngineOfAnIsa, GreedyTextsAreTheReferences) {
+  ISA_OR_SKIP(GetParam());
+  const auto e = engine({.max_sequences = 6, .kernels = testing::kernels_for(GetParam())});
   const Json expected = read_json(folder() / "expected.json");
   std::vector<std::shared_ptr<Request>> requests;
   std::vector<std::string> streamed(expected.at("greedy").size());
@@ -63,8 +65,9 @@ TEST_F(TinyEngine, GreedyTextsAreTheReferences) {
   }
 }
 
-TEST_F(TinyEngine, LogitsOfTheEvaluationTextAreTheReferences) {
-  const auto e = engine({.prefill_chunk = 100});
+TEST_P(TinyEngineOfAnIsa, LogitsOfTheEvaluationTextAreTheReferences) {
+  ISA_OR_SKIP(GetParam());
+  const auto e = engine({.prefill_chunk = 100, .kernels = testing::kernels_for(GetParam())});
   std::vector<int32_t> text = e->loaded().require_tokenizer().encode(read_file(folder() / "eval.txt"));
   text.resize(256);
   const Tensor truth = read_npy(folder() / "expected_logits.npy");

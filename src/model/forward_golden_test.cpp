@@ -9,43 +9,58 @@
 #include "core/json.h"
 #include "support/compare.h"
 #include "support/golden.h"
+#include "support/isas.h"
 #include "support/model_runner.h"
+#include "support/recorder.h"
 
 namespace kilin {
 namespace {
 
 using testing::ModelRunner;
-using testing::RunnerOptions;
+using testing::Recorder;
 
 std::vector<float> floats(const Tensor& t) { return {t.as<const float>(), t.as<const float>() + t.elements()}; }
 std::vector<int32_t> ints(const Tensor& t) { return {t.as<const int32_t>(), t.as<const int32_t>() + t.elements()}; }
 
+// The next `n` tokens of a sequence, always the likeliest.
+std::vector<int32_t> greedy(ModelRunner& runner, testing::TestSequence& sequence, std::vector<float> logits, size_t n) {
+  std::vector<int32_t> ids;
+  while (ids.size() < n) {
+    const auto row = std::span(logits).last(runner.config().vocab_size);
+    ids.push_back(static_cast<int32_t>(std::ranges::max_element(row) - row.begin()));
+    logits = runner.run({{&sequence, ForwardMode::Decode, {ids.back()}}});
+  }
+  return ids;
+}
+
 const std::vector<std::string> kPrompts = {"T001", "T002", "T003", "T008", "T063", "T064", "T065", "T130", "T300"};
 
-class GoldenPrompt : public ::testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Tiny, GoldenPrompt, ::testing::ValuesIn(kPrompts), [](const auto& test) { return test.param; });
+const auto kIsas = ::testing::ValuesIn(testing::isas());
+const auto name_of = [](const auto& test) { return std::get<0>(test.param) + "_" + std::get<1>(test.param); };
+
+class GoldenPrompt : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
+ protected:
+  static std::string isa() { return std::get<0>(GetParam()); }
+  static std::string prompt() { return "tiny/" + std::get<1>(GetParam()); }
+};
+INSTANTIATE_TEST_SUITE_P(Tiny, GoldenPrompt, ::testing::Combine(kIsas, ::testing::ValuesIn(kPrompts)), name_of);
 
 TEST_P(GoldenPrompt, LogitsAreTheReferences) {
-  GOLDEN_OR_SKIP(folder, "tiny/" + GetParam());
+  ISA_OR_SKIP(isa());
+  GOLDEN_OR_SKIP(folder, prompt());
   GOLDEN_OR_SKIP(checkpoint, "tiny-kimi-linear");
-  ModelRunner runner(checkpoint);
+  ModelRunner runner(checkpoint, {.kernels = testing::kernels_for(isa())});
   EXPECT_CLOSE_TO_MAX(runner.prefill(ints(read_npy(folder / "ids.npy"))), floats(read_npy(folder / "logits.npy")), 1e-5);
 }
 
 TEST_P(GoldenPrompt, GreedyTokensAreTheReferences) {
-  GOLDEN_OR_SKIP(folder, "tiny/" + GetParam());
+  ISA_OR_SKIP(isa());
+  GOLDEN_OR_SKIP(folder, prompt());
   GOLDEN_OR_SKIP(checkpoint, "tiny-kimi-linear");
-  ModelRunner runner(checkpoint);
-  const size_t vocab = runner.config().vocab_size;
+  ModelRunner runner(checkpoint, {.kernels = testing::kernels_for(isa())});
   auto sequence = runner.fresh();
-  std::vector<float> logits = runner.run({{&sequence, ForwardMode::Extend, ints(read_npy(folder / "ids.npy"))}});
-  std::vector<int32_t> greedy;
-  for (size_t i = 0; i < 32; ++i) {
-    const auto row = std::span(logits).last(vocab);
-    greedy.push_back(static_cast<int32_t>(std::ranges::max_element(row) - row.begin()));
-    logits = runner.run({{&sequence, ForwardMode::Decode, {greedy.back()}}});
-  }
-  EXPECT_EQ(greedy, ints(read_npy(folder / "greedy_ids.npy")));
+  const std::vector<float> logits = runner.run({{&sequence, ForwardMode::Extend, ints(read_npy(folder / "ids.npy"))}});
+  EXPECT_EQ(greedy(runner, sequence, logits, 32), ints(read_npy(folder / "greedy_ids.npy")));
 }
 
 TEST(GoldenTiny, ExpertWeightsDoNotCarryTheSelectionBias) {
@@ -68,25 +83,11 @@ TEST(GoldenTiny, Bf16ActivationsStayNearTheReference) {
   EXPECT_GT(testing::error_relative_to_max(logits, truth), 1e-4);  // it does round
 }
 
-// Records copies of what the forward pass shows.
-class Recorder final : public Taps {
- public:
-  explicit Recorder(const ModelConfig& config) : config_(config) {}
-  void at(const Site& site, TensorView v) override {
-    const bool kda = site.layer >= 0 && config_.is_kda(static_cast<size_t>(site.layer));
-    auto& out = values[to_string(site, kda ? "linear_attn" : "self_attn")];
-    for (size_t r = 0; r < v.shape()[0]; ++r)
-      for (size_t c = 0; c < v.shape()[1]; ++c)
-        out.push_back(v.dtype() == DType::i32 ? static_cast<float>(v.as<int32_t>()[r * v.stride(0) + c])
-                                              : v.as<float>()[r * v.stride(0) + c]);
-  }
-  std::map<std::string, std::vector<float>> values;
+class GoldenTrace : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Tiny, GoldenTrace, kIsas, [](const auto& test) { return test.param; });
 
- private:
-  const ModelConfig& config_;
-};
-
-TEST(GoldenTiny, EveryIntermediateIsTheReferences) {
+TEST_P(GoldenTrace, EveryIntermediateIsTheReferences) {
+  ISA_OR_SKIP(GetParam());
   GOLDEN_OR_SKIP(trace_file, "tiny/trace_T065.safetensors");
   GOLDEN_OR_SKIP(checkpoint, "tiny-kimi-linear");
   const auto trace = SafetensorsFile::open(trace_file);
@@ -98,42 +99,41 @@ TEST(GoldenTiny, EveryIntermediateIsTheReferences) {
                                      : reinterpret_cast<const float*>(t.bytes.data())[i];
     return out;
   };
-  ModelRunner runner(checkpoint);
-  Recorder recorder(runner.config());
+  ModelRunner runner(checkpoint, {.kernels = testing::kernels_for(GetParam())});
+  Recorder recorder;
   std::vector<int32_t> ids;
   for (float id : truth("ids")) ids.push_back(static_cast<int32_t>(id));
   auto sequence = runner.fresh();
   EXPECT_CLOSE_TO_MAX(runner.run({{&sequence, ForwardMode::Extend, ids}}, &recorder), truth("logits"), 1e-5);
 
   const ModelConfig& c = runner.config();
-  const std::map<std::string, std::string> of_layer = {
-      {"layer_output", "out"}, {"attention_output", "attn_out"}, {"mlp.input", "mlp_norm"}, {"mlp_output", "mlp_out"}};
-  const std::map<std::string, std::string> of_moe = {{"mlp.router_logits", "router_logits"},
-                                                     {"mlp.expert_indices", "router_ids"},
-                                                     {"mlp.expert_weights", "router_weights"},
-                                                     {"mlp.routed_output", "routed_out"},
-                                                     {"mlp.shared_expert_output", "shared_out"}};
-  const std::map<std::string, std::string> of_kda = {{"linear_attn.input", "attn_norm"},
-                                                     {"linear_attn.attention_queries", "kda.q"},
-                                                     {"linear_attn.attention_keys", "kda.k"},
-                                                     {"linear_attn.attention_values", "kda.v"},
-                                                     {"linear_attn.decays", "kda.g"},
-                                                     {"linear_attn.betas", "kda.beta"},
-                                                     {"linear_attn.attention_head_outputs", "kda.o"}};
-  const std::map<std::string, std::string> of_mla = {{"self_attn.input", "attn_norm"}};
-  EXPECT_CLOSE_TO_MAX(recorder.values.at("token_embeddings"), truth("embed"), 1e-5);
-  EXPECT_CLOSE_TO_MAX(recorder.values.at("norm"), truth("final_norm"), 1e-5);
+  using Names = std::map<Value, std::string>;
+  const Names of_layer = {{Value::AttentionInput, "attn_norm"},
+                          {Value::AttentionOutput, "attn_out"},
+                          {Value::MlpInput, "mlp_norm"},
+                          {Value::MlpOutput, "mlp_out"},
+                          {Value::LayerOutput, "out"}};
+  const Names of_moe = {{Value::RouterLogits, "router_logits"},
+                        {Value::ExpertIndices, "router_ids"},
+                        {Value::ExpertWeights, "router_weights"},
+                        {Value::RoutedOutput, "routed_out"},
+                        {Value::SharedExpertOutput, "shared_out"}};
+  const Names of_kda = {{Value::AttentionQueries, "kda.q"}, {Value::AttentionKeys, "kda.k"},
+                        {Value::AttentionValues, "kda.v"},  {Value::Decays, "kda.g"},
+                        {Value::Betas, "kda.beta"},         {Value::AttentionHeadOutputs, "kda.o"}};
+  EXPECT_CLOSE_TO_MAX(recorder.values(Value::TokenEmbeddings), truth("embed"), 1e-5);
+  EXPECT_CLOSE_TO_MAX(recorder.values(Value::Norm), truth("final_norm"), 1e-5);
   size_t kda = 0, mla = 0;
   for (size_t layer = 0; layer < c.num_hidden_layers; ++layer) {
     const std::string prefix = "layers." + std::to_string(layer) + ".";
-    const auto compare = [&](const std::map<std::string, std::string>& names) {
+    const auto compare = [&](const Names& names) {
       for (const auto& [ours, theirs] : names)
-        EXPECT_CLOSE_TO_MAX(recorder.values.at(prefix + ours), truth(prefix + theirs), 1e-5) << prefix << ours;
+        EXPECT_CLOSE_TO_MAX(recorder.values(ours, static_cast<int>(layer)), truth(prefix + theirs), 1e-5) << prefix << theirs;
     };
     compare(of_layer);
     if (c.is_moe(layer)) compare(of_moe);
-    compare(c.is_kda(layer) ? of_kda : of_mla);
     if (c.is_kda(layer)) {
+      compare(of_kda);
       const size_t d = c.kda_head_dim, width = c.kda_width();
       std::vector<float> state(c.kda_num_heads * d * d), tail(3 * width * 3);
       for (size_t h = 0; h < c.kda_num_heads; ++h)
@@ -163,27 +163,18 @@ TEST(GoldenTiny, EveryIntermediateIsTheReferences) {
   }
 }
 
-class TinyModel : public ::testing::Test {
- protected:
-  const std::filesystem::path folder_ = testing::in_repository("models/tiny");
-};
-
-TEST_F(TinyModel, GreedyContinuationsAreTheReferences) {
-  const Json expected = read_json(folder_ / "expected.json");
-  ModelRunner runner(folder_);
-  const size_t vocab = runner.config().vocab_size;
+// Under every instruction set these are the engine's tests.
+TEST(TinyModel, GreedyContinuationsAreTheReferences) {
+  const auto folder = testing::in_repository("models/tiny");
+  const Json expected = read_json(folder / "expected.json");
+  ModelRunner runner(folder);
   size_t prompts = 0;
   for (const Json& c : expected.at("greedy")) {
     auto sequence = runner.fresh();
-    std::vector<float> logits = runner.run({{&sequence, ForwardMode::Extend, c.at("prompt_ids").get<std::vector<int32_t>>()}});
-    std::vector<int32_t> greedy;
+    const std::vector<float> logits =
+        runner.run({{&sequence, ForwardMode::Extend, c.at("prompt_ids").get<std::vector<int32_t>>()}});
     const auto truth = c.at("ids").get<std::vector<int32_t>>();
-    for (size_t i = 0; i < truth.size(); ++i) {
-      const auto row = std::span(logits).last(vocab);
-      greedy.push_back(static_cast<int32_t>(std::ranges::max_element(row) - row.begin()));
-      logits = runner.run({{&sequence, ForwardMode::Decode, {greedy.back()}}});
-    }
-    EXPECT_EQ(greedy, truth) << c.at("prompt");
+    EXPECT_EQ(greedy(runner, sequence, logits, truth.size()), truth) << c.at("prompt");
     ++prompts;
   }
   EXPECT_EQ(prompts, 6u);

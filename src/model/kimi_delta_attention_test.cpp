@@ -13,9 +13,13 @@
 #include "model/kda_backend.h"
 #include "support/compare.h"
 #include "support/golden.h"
+#include "support/isas.h"
+#include "support/recorder.h"
 
 namespace kilin {
 namespace {
+
+using testing::Recorder;
 
 using Floats = std::vector<float>;
 
@@ -76,22 +80,13 @@ ModelConfig layer_config(size_t hidden, size_t heads, size_t head_dim) {
   return c;
 }
 
-class Recorder final : public Taps {
- public:
-  void at(const Site& site, TensorView v) override {
-    Floats& out = values[site.value];
-    for (size_t r = 0; r < v.shape()[0]; ++r)
-      out.insert(out.end(), v.as<float>() + r * v.stride(0), v.as<float>() + r * v.stride(0) + v.shape()[1]);
-  }
-  std::map<Value, Floats> values;
-};
-
 // A layer with its states, ready to run.
 struct Layer {
-  Layer(const TensorStore& store, const ModelConfig& config, size_t sequences, ActivationType activations = ActivationType::f32)
+  Layer(const TensorStore& store, const ModelConfig& config, size_t sequences, ActivationType activations = ActivationType::f32,
+        const KernelChoice& choice = KernelChoice::from_environment())
       : source(WeightSource::unchecked(std::shared_ptr<const TensorStore>(std::shared_ptr<void>(), &store))),
         attention(KimiDeltaAttention::load(source, "", config, 0, 0)),
-        kernels(select_kernels(CpuInfo::detect(), KernelChoice::from_environment())),
+        kernels(select_kernels(CpuInfo::detect(), choice)),
         pools{RecurrentStatePool({.layers = 1,
                                   .heads = config.kda_num_heads,
                                   .key_dim = config.kda_head_dim,
@@ -201,70 +196,86 @@ const std::vector<std::string> kCases = {"01_single_T1",
                                          "13_strong_decay_T192",
                                          "14_heavy_tail_varlen_initstate"};
 
-class GoldenKda : public ::testing::TestWithParam<std::tuple<std::string, ForwardMode>> {
+// (case, mode, instruction set)
+class GoldenKda : public ::testing::TestWithParam<std::tuple<std::string, ForwardMode, std::string>> {
  protected:
+  void SetUp() override {
+    ISA_OR_SKIP(isa());
+    GOLDEN_OR_SKIP(path, "kda/" + name() + ".safetensors");
+    GOLDEN_OR_SKIP(base, "kda/weights.safetensors");
+    std::shared_ptr<const TensorStore> above;
+    if (name().starts_with("13") || name().starts_with("14")) {
+      GOLDEN_OR_SKIP(replacement, "kda/weights_case" + name().substr(0, 2) + "_override.safetensors");
+      above = SafetensorsFile::open(replacement);
+    }
+    weights_ = std::make_unique<Overlay>(SafetensorsFile::open(base), above);
+    case_.emplace(path);
+  }
+
   std::string name() const { return std::get<0>(GetParam()); }
   ForwardMode mode() const { return std::get<1>(GetParam()); }
+  std::string isa() const { return std::get<2>(GetParam()); }
   double tolerance() const { return name().starts_with("14") ? 5e-5 : 5e-6; }
 
-  static std::shared_ptr<const TensorStore> weights(const std::string& name) {
-    const auto base = testing::golden("kda/weights.safetensors");
-    std::shared_ptr<const TensorStore> above;
-    if (name.starts_with("13") || name.starts_with("14"))
-      above = SafetensorsFile::open(*testing::golden("kda/weights_case" + name.substr(0, 2) + "_override.safetensors"));
-    return std::make_shared<Overlay>(SafetensorsFile::open(*base), above);
+  Layer layer(ActivationType activations = ActivationType::f32) const {
+    return {*weights_, layer_config(kHidden, kHeads, kDim), case_->sequences(), activations, testing::kernels_for(isa())};
   }
+
+  std::unique_ptr<Overlay> weights_;
+  std::optional<Case> case_;
 };
-INSTANTIATE_TEST_SUITE_P(Cases, GoldenKda,
-                         ::testing::Combine(::testing::ValuesIn(kCases),
-                                            ::testing::Values(ForwardMode::Extend, ForwardMode::Decode)),
-                         [](const auto& test) {
-                           return std::get<0>(test.param) + "_" + std::string(to_string(std::get<1>(test.param)));
-                         });
+
+std::string name_of(const ::testing::TestParamInfo<GoldenKda::ParamType>& test) {
+  const auto& [name, mode, isa] = test.param;
+  return name + "_" + std::string(to_string(mode)) + "_" + isa;
+}
+const auto kModes = ::testing::Values(ForwardMode::Extend, ForwardMode::Decode);
+const auto kIsas = ::testing::ValuesIn(testing::isas());
+
+INSTANTIATE_TEST_SUITE_P(Cases, GoldenKda, ::testing::Combine(::testing::ValuesIn(kCases), kModes, kIsas), name_of);
 
 TEST_P(GoldenKda, OutputAndStatesAreTheReferences) {
-  GOLDEN_OR_SKIP(path, "kda/" + name() + ".safetensors");
-  const Case c(path);
-  const auto store = weights(name());
-  Layer layer(*store, layer_config(kHidden, kHeads, kDim), c.sequences());
-  c.set_initial_states(layer, true);
+  const Case& c = *case_;
+  Layer attention = layer();
+  c.set_initial_states(attention, true);
   Recorder recorder;
-  EXPECT_CLOSE_TO_MAX(layer.run(c.x, kHidden, c.cu_seqlens, mode(), 0, &recorder), floats(c.file->require("out_fp32")),
+  EXPECT_CLOSE_TO_MAX(attention.run(c.x, kHidden, c.cu_seqlens, mode(), 0, &recorder), floats(c.file->require("out_fp32")),
                       tolerance());
-  EXPECT_CLOSE_TO_MAX(c.final_states(layer), floats(c.file->require("final_recurrent_state")), tolerance());
+  EXPECT_CLOSE_TO_MAX(c.final_states(attention), floats(c.file->require("final_recurrent_state")), tolerance());
   const char* conv[] = {"final_conv_state_q", "final_conv_state_k", "final_conv_state_v"};
   for (size_t s = 0; s < 3; ++s)
-    EXPECT_CLOSE_TO_MAX(c.final_conv(layer, s), floats(c.file->require(conv[s])), tolerance()) << conv[s];
+    EXPECT_CLOSE_TO_MAX(c.final_conv(attention, s), floats(c.file->require(conv[s])), tolerance()) << conv[s];
 
   const std::map<std::string, Value> mid = {{"mid.q", Value::AttentionQueries}, {"mid.k", Value::AttentionKeys},
                                             {"mid.v", Value::AttentionValues},  {"mid.g", Value::Decays},
                                             {"mid.beta", Value::Betas},         {"mid.core_out", Value::AttentionHeadOutputs}};
   for (const auto& [theirs, ours] : mid) {
     if (const auto t = c.file->find(theirs)) {
-      EXPECT_CLOSE_TO_MAX(recorder.values.at(ours), floats(*t), tolerance()) << theirs;
+      EXPECT_CLOSE_TO_MAX(recorder.values(ours, 0), floats(*t), tolerance()) << theirs;
     }
   }
 }
 
-TEST_P(GoldenKda, WithoutTheConvolutionsPastTheReferenceDiffersAsItShould) {
-  GOLDEN_OR_SKIP(path, "kda/" + name() + ".safetensors");
-  const Case c(path);
-  if (!c.file->contains("out_fp32_zero_conv_state")) return;
-  const auto store = weights(name());
-  Layer layer(*store, layer_config(kHidden, kHeads, kDim), c.sequences());
-  c.set_initial_states(layer, false);
-  EXPECT_CLOSE_TO_MAX(layer.run(c.x, kHidden, c.cu_seqlens, mode()), floats(c.file->require("out_fp32_zero_conv_state")),
-                      tolerance());
-  EXPECT_CLOSE_TO_MAX(c.final_states(layer), floats(c.file->require("final_recurrent_state_zero_conv_state")), tolerance());
+TEST_P(GoldenKda, Bf16ActivationsStayWithinTheirTolerance) {
+  const Case& c = *case_;
+  Layer attention = layer(ActivationType::bf16);
+  c.set_initial_states(attention, true);
+  EXPECT_CLOSE_TO_MAX(attention.run(c.x, kHidden, c.cu_seqlens, mode()), floats(c.file->require("out_fp32")), 1.5e-2);
 }
 
-TEST_P(GoldenKda, Bf16ActivationsErrNoMoreThanTheReferencesOwn) {
-  GOLDEN_OR_SKIP(path, "kda/" + name() + ".safetensors");
-  const Case c(path);
-  const auto store = weights(name());
-  Layer layer(*store, layer_config(kHidden, kHeads, kDim), c.sequences(), ActivationType::bf16);
-  c.set_initial_states(layer, true);
-  EXPECT_CLOSE_TO_MAX(layer.run(c.x, kHidden, c.cu_seqlens, mode()), floats(c.file->require("out_fp32")), 1.5e-2);
+// The cases for which the reference was run without the convolutions' past too.
+class GoldenKdaWithoutConvolutionsPast : public GoldenKda {};
+INSTANTIATE_TEST_SUITE_P(Cases, GoldenKdaWithoutConvolutionsPast,
+                         ::testing::Combine(::testing::Values("11_T128_initstate", "12_varlen_initstate"), kModes, kIsas),
+                         name_of);
+
+TEST_P(GoldenKdaWithoutConvolutionsPast, TheReferenceDiffersAsItShould) {
+  const Case& c = *case_;
+  Layer attention = layer();
+  c.set_initial_states(attention, false);
+  EXPECT_CLOSE_TO_MAX(attention.run(c.x, kHidden, c.cu_seqlens, mode()), floats(c.file->require("out_fp32_zero_conv_state")),
+                      tolerance());
+  EXPECT_CLOSE_TO_MAX(c.final_states(attention), floats(c.file->require("final_recurrent_state_zero_conv_state")), tolerance());
 }
 
 // The layer as golden/README.md states it, token by token in fp64, sharing no code with the product.
