@@ -38,8 +38,8 @@ struct Extend {
   float scale() const { return 1 / std::sqrt(static_cast<float>(nope + rope)); }
 };
 
-// What extend blocks leave of rows [begin, end), normalised.
-std::vector<float> attend(const Form& form, const Extend& in, size_t begin, size_t end) {
+// What extend blocks leave of rows [begin, end), normalised. All positions are told `shift` further on.
+std::vector<float> attend(const Form& form, const Extend& in, size_t begin, size_t end, size_t shift = 0) {
   constexpr size_t kStride = 3;
   const size_t rows = end - begin;
   std::vector<float> max(rows * kStride, -kInfinity), sum(rows * kStride, 0.f),
@@ -54,8 +54,8 @@ std::vector<float> attend(const Form& form, const Extend& in, size_t begin, size
                                  .k_rope = in.k_rope.view().rows(first, last),
                                  .v = in.v.view().rows(first, last),
                                  .scale = in.scale(),
-                                 .query_start = in.past + begin,
-                                 .key_start = first,
+                                 .query_start = shift + in.past + begin,
+                                 .key_start = shift + first,
                                  .max = max.data(),
                                  .sum = sum.data(),
                                  .partial_stride = kStride,
@@ -114,6 +114,15 @@ TEST(MlaExtendBlock, RowsAloneTogetherOrInAnyCutGiveTheSameBytes) {
       }
       EXPECT_BYTES_EQ(parts, whole) << form.name << " by " << part;
     }
+  }
+}
+
+TEST(MlaExtendBlock, PositionsShiftedByMultiplesOf512GiveTheSameBytes) {
+  const Extend in(70, 480, 20, 5, 37, 11);  // two blocks; in the second some rows see all keys, some a few, some none
+  for (const Form& form : testing::all_forms()) {
+    const std::vector<float> at_zero = attend(form, in, 0, in.rows);
+    for (size_t shift : {kMlaBlock, 7 * kMlaBlock, (size_t{1} << 20) - kMlaBlock, size_t{1} << 32, size_t{1} << 53})
+      EXPECT_BYTES_EQ(attend(form, in, 0, in.rows, shift), at_zero) << form.name << " by " << shift;
   }
 }
 
