@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from program import IDS_ONLY, TINY, FAILURE, USAGE, ProgramTest, ids_text, kilin, read_npy
+from program import IDS_ONLY, SANITIZED, TINY, FAILURE, USAGE, ProgramTest, ids_text, kilin, read_npy
 
 EXPECTED = json.loads((TINY / "expected.json").read_text())["greedy"]
 GREEDY = ("--temp", "0", "--ignore-eos", "--json")
@@ -36,13 +36,28 @@ class Generate(ProgramTest):
 
     def test_json_holds_the_measured_figures(self):
         answer = self.json("generate", IDS_ONLY, "--ids", "1,2,3", "-n", "4", *GREEDY)
-        self.assertEqual(set(answer), {"prompt_ids", "ids", "text", "finish_reason", "seed", "timings", "peak_memory_bytes"})
+        self.assertEqual(set(answer), {"prompt_ids", "ids", "text", "finish_reason", "seed", "timings", "planned_memory_bytes",
+                                       "peak_memory_bytes"})
         timings = answer["timings"]
         self.assertEqual(timings["prompt_tokens"], 3)
         self.assertEqual(timings["decode_tokens"], 3)  # the first of the four comes with the prompt
         for figure in ("load_s", "prompt_s", "decode_s", "prompt_tokens_per_s", "decode_tokens_per_s"):
             self.assertGreater(timings[figure], 0)
         self.assertGreater(answer["peak_memory_bytes"], 7_622_848)  # the weights
+
+    @unittest.skipIf(SANITIZED, "a sanitiser keeps memory of its own")
+    def test_memory_is_the_files_the_plan_and_64_mb(self):
+        prompt = ids_text([*range(1, 501), *range(1, 101)])  # longer than two chunks
+        for model in (TINY, IDS_ONLY):
+            files = sum(file.stat().st_size for file in model.glob("*.safetensors"))
+            planned = None  # for the usual context: room for a longer one that nobody used costs nothing
+            for options in ((), ("--activations", "bf16"), ("--ctx", "100000")):
+                with self.subTest(model=model.name, options=options):
+                    answer = self.json("generate", model, "--ids", prompt, "-n", "4", "--prefill-chunk", "256", *GREEDY, *options)
+                    self.assertEqual(answer["timings"]["prompt_tokens"], 600)
+                    self.assertGreater(answer["planned_memory_bytes"], 0)
+                    planned = planned or answer["planned_memory_bytes"]
+                    self.assertLessEqual(answer["peak_memory_bytes"], files + planned + 64_000_000)
 
     def test_a_prompt_can_come_by_standard_input_as_it_is(self):
         by_argument = self.json("generate", "-p", "The whale\n", "-n", "3", *GREEDY)

@@ -1,4 +1,5 @@
-"""Runs the built program for the tests beside this file. KILIN names it; else it is the release build's."""
+"""Runs the built program for the tests beside this file. KILIN names it; else it is the release build's. KILIN_SANITIZE says what
+it was built with, if anything."""
 import ast
 import json
 import os
@@ -11,6 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 KILIN = os.environ.get("KILIN", str(ROOT / "build/release/bin/kilin"))
+SANITIZED = bool(os.environ.get("KILIN_SANITIZE"))
 TINY = ROOT / "models/tiny"
 IDS_ONLY = ROOT / "tests/golden/tiny-kimi-linear"  # has no tokenizer; vocabulary 512
 TIMEOUT_S = 300  # far beyond what any run takes, sanitised or not
