@@ -43,24 +43,27 @@ struct Arguments {
 /// fail in the end, for nobody was there to read it.
 class Chat {
  public:
-  Chat(const Context& context, Engine& engine, GenerationParams params, const std::string& system)
+  Chat(const Context& context, InterruptGuard& interrupts, Engine& engine, GenerationParams params, const std::string& system)
       : out_(context.out),
         err_(context.err),
         is_interactive_(isatty(STDIN_FILENO) == 1 && context.out.is_terminal()),
-        conversation_(engine, std::move(params)) {
+        conversation_(engine, std::move(params)),
+        interrupts_(interrupts) {
     conversation_.set_system(system);
   }
 
-  /// @returns whether everything went well
+  /// @returns whether everything went well. @throws Interrupted if it was asked to end
   bool run() {
     if (is_interactive_) out_.write("/help lists commands; Ctrl-D ends.\n");
     LineReader lines(STDIN_FILENO, interrupts_.descriptor());
     std::string line;
     for (bool was_interrupted = false;;) {
       interrupts_.forget();
+      interrupts_.check();
       decorate("\x1b[1m> \x1b[0m");
       const LineReader::Result result = read_entry(lines, line, [this] { decorate("\x1b[1m. \x1b[0m"); });
       if (result == LineReader::Result::Interrupted) {
+        interrupts_.check();
         decorate("\n");
         if (was_interrupted) return all_went_well_;
         was_interrupted = true;
@@ -135,6 +138,7 @@ class Chat {
     };
     const auto between = [&](Request& request) {
       if (request.output_ids().empty()) bar.update(request.prompt_tokens_done(), request.prompt_ids().size());
+      interrupts_.check();
       if (interrupts_.pending()) request.cancel();
     };
     Conversation::Answer answer{};
@@ -158,13 +162,16 @@ class Chat {
   bool is_interactive_;
   bool all_went_well_ = true;
   Conversation conversation_;
-  InterruptGuard interrupts_;
+  InterruptGuard& interrupts_;
 };
 
 void chat(const Context& context, const Arguments& args) {
   args.validate();
   EngineOptions options = args.engine.options();
-  LoadedModel model = load_model(context, model_folder(context, args.model));
+  LoadedModel model = [&] {
+    const InterruptGuard while_loading;
+    return load_model(context, model_folder(context, args.model), while_loading);
+  }();
   if (const auto warning = foreign_chat_format(model.folder, model.require_tokenizer()))
     context.err.print("kilin: {}\n", *warning);
   options.context_tokens = std::min(args.context_tokens, model.config().model_max_length);
@@ -174,7 +181,8 @@ void chat(const Context& context, const Arguments& args) {
   params.stop_ids = model.stop_ids;
 
   Engine engine(std::move(model), options);
-  if (!Chat(context, engine, std::move(params), args.system).run()) throw FailureWasTold();
+  InterruptGuard interrupts(InterruptGuard::CtrlC::Asks);
+  if (!Chat(context, interrupts, engine, std::move(params), args.system).run()) throw FailureWasTold();
 }
 
 }  // namespace

@@ -8,8 +8,10 @@
 
 namespace kilin::cli {
 
-/// Thrown by a command that has failed and has said so already: the program ends with exit code 1, without another word.
-struct FailureWasTold {};
+/// Thrown by a command that has failed and has said so already: the program ends without another word.
+struct FailureWasTold {
+  int exit_code = 1;
+};
 
 struct Context {
   std::filesystem::path tiny_model;  ///< the model that stands in for MODEL where it is left out

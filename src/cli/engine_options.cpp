@@ -3,6 +3,7 @@
 #include <CLI/App.hpp>
 
 #include "cli/context.h"
+#include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "core/error.h"
@@ -33,9 +34,12 @@ EngineOptions EngineFlags::options() const {
   return options;
 }
 
-LoadedModel load_model(const Context& context, const std::filesystem::path& folder) {
+LoadedModel load_model(const Context& context, const std::filesystem::path& folder, const InterruptGuard& interrupts) {
   Progress bar(context.err, "loading");
-  return LoadedModel::load(folder, [&bar](size_t done, size_t total) { bar.update(done, total); });
+  return LoadedModel::load(folder, [&](size_t done, size_t total) {
+    interrupts.check();
+    bar.update(done, total);
+  });
 }
 
 }  // namespace kilin::cli

@@ -15,6 +15,7 @@ class App;
 namespace kilin::cli {
 
 struct Context;
+class InterruptGuard;
 
 struct EngineFlags {
   std::optional<uint64_t> threads;
@@ -28,7 +29,7 @@ struct EngineFlags {
   EngineOptions options() const;
 };
 
-/// Loads a model, with a bar where that takes long. @throws as LoadedModel::load
-LoadedModel load_model(const Context& context, const std::filesystem::path& folder);
+/// Loads a model, with a bar where that takes long. @throws as LoadedModel::load, and as InterruptGuard::check
+LoadedModel load_model(const Context& context, const std::filesystem::path& folder, const InterruptGuard& interrupts);
 
 }  // namespace kilin::cli

@@ -8,6 +8,7 @@
 #include "cli/context.h"
 #include "cli/engine_options.h"
 #include "cli/generation_report.h"
+#include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/prompt_options.h"
@@ -90,6 +91,12 @@ class Printer {
     }
   }
 
+  /// On a terminal what comes next begins a line of its own.
+  void show_interruption() {
+    bar_.erase();
+    if (context_.out.is_terminal()) context_.out.write("\n");
+  }
+
   void show_end(const GenerationReport& report) {
     bar_.erase();
     if (args_.json) {
@@ -115,8 +122,9 @@ void generate(const Context& context, Arguments& args) {
   EngineOptions options = args.engine.options();
   args.prompt.resolve();
 
+  const InterruptGuard interrupts;
   const Clock::time_point start = Clock::now();
-  LoadedModel model = load_model(context, model_folder(context, args.model));
+  LoadedModel model = load_model(context, model_folder(context, args.model), interrupts);
   const std::vector<int32_t> prompt = args.prompt.encode(model);
   if (args.prompt.chat)
     if (const auto warning = foreign_chat_format(model.folder, *model.tokenizer)) context.err.print("kilin: {}\n", *warning);
@@ -134,7 +142,15 @@ void generate(const Context& context, Arguments& args) {
   const auto request =
       engine.submit(prompt, std::move(params), [&printer](const TokenEvent& event) { printer.show_token(event); });
   if (args.prompt.text) printer.show_prompt(*args.prompt.text);
-  engine.run(*request, [&] { printer.show_progress(*request); });
+  try {
+    engine.run(*request, [&] {
+      interrupts.check();
+      printer.show_progress(*request);
+    });
+  } catch (const Interrupted& interrupted) {
+    printer.show_interruption();
+    throw FailureWasTold{interrupted.exit_code()};
+  }
   printer.show_end(
       {.request = *request, .has_text = tokenizer != nullptr, .load_s = load_s, .planned_bytes = engine.plan().working()});
 }

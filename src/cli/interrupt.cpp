@@ -13,45 +13,63 @@ namespace kilin::cli {
 
 namespace {
 
-constexpr int kInterruptedExit = 130;  // as shells say it of SIGINT
+constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
 
-// Lock-free, so that the handler may use them, on whatever thread it runs.
+// Lock-free, so that the handlers may use them, on whatever thread they run.
 std::atomic<int> interrupts{0};
+std::atomic<int> ending{0};  // the signal that asked for it
 std::atomic<int> wake_descriptor{-1};
-struct sigaction before;
+std::array<struct sigaction, kSignals.size()> before;
 
-void count(int) {
+void wake() {
   const int saved = errno;
-  if (++interrupts >= 3) _exit(kInterruptedExit);
   [[maybe_unused]] const ssize_t written = write(wake_descriptor, "", 1);
   errno = saved;
 }
 
+void count(int signal) {
+  if (++interrupts >= 3) _exit(Interrupted{signal}.exit_code());
+  wake();
+}
+
+void end(int signal) {
+  if (ending.exchange(signal) != 0) _exit(Interrupted{signal}.exit_code());
+  wake();
+}
+
 }  // namespace
 
-InterruptGuard::InterruptGuard() {
+InterruptGuard::InterruptGuard(CtrlC ctrl_c) {
   if (pipe2(ends_.data(), O_NONBLOCK | O_CLOEXEC) != 0) raise_errno("pipe");
   interrupts = 0;
+  ending = 0;
   wake_descriptor = ends_[1];
-  struct sigaction action = {};
-  action.sa_handler = count;
-  action.sa_flags = SA_RESTART;
-  sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, &before);
+  for (size_t i = 0; i < kSignals.size(); ++i) {
+    struct sigaction action = {};
+    action.sa_handler = kSignals[i] == SIGINT && ctrl_c == CtrlC::Asks ? count : end;
+    action.sa_flags = SA_RESTART;
+    sigemptyset(&action.sa_mask);
+    sigaction(kSignals[i], nullptr, &before[i]);
+    if (before[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
+  }
 }
 
 InterruptGuard::~InterruptGuard() {
-  sigaction(SIGINT, &before, nullptr);
+  for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before[i], nullptr);
   for (int end : ends_) close(end);
+}
+
+void InterruptGuard::check() const {
+  if (const int signal = ending; signal != 0) throw Interrupted{signal};
 }
 
 bool InterruptGuard::pending() const { return interrupts != 0; }
 
 void InterruptGuard::forget() {
-  interrupts = 0;
   std::array<char, 16> bytes;
   while (read(ends_[0], bytes.data(), bytes.size()) > 0) {
   }
+  interrupts = 0;
 }
 
 }  // namespace kilin::cli

@@ -12,7 +12,7 @@ namespace kilin::cli {
 namespace {
 
 TEST(InterruptGuard, CountsInterruptsUntilTheyAreForgotten) {
-  InterruptGuard guard;
+  InterruptGuard guard(InterruptGuard::CtrlC::Asks);
   EXPECT_FALSE(guard.pending());
   std::raise(SIGINT);
   EXPECT_TRUE(guard.pending());
@@ -26,7 +26,7 @@ TEST(InterruptGuard, CountsInterruptsUntilTheyAreForgotten) {
 TEST(InterruptGuard, EndsAWaitForALineEvenIfItCameBefore) {
   std::array<int, 2> ends{};
   ASSERT_EQ(pipe(ends.data()), 0);
-  InterruptGuard guard;
+  InterruptGuard guard(InterruptGuard::CtrlC::Asks);
   LineReader lines(ends[0], guard.descriptor());
   std::string line;
   ASSERT_EQ(write(ends[1], "one\nhalf", 8), 8);
@@ -42,10 +42,55 @@ TEST(InterruptGuard, EndsAWaitForALineEvenIfItCameBefore) {
   close(ends[0]);
 }
 
+TEST(InterruptGuard, SaysWhichSignalAskedForTheEnd) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const InterruptGuard guard;
+    EXPECT_NO_THROW(guard.check());
+    std::raise(signal);
+    try {
+      guard.check();
+      ADD_FAILURE() << "nothing was thrown after signal " << signal;
+    } catch (const Interrupted& interrupted) {
+      EXPECT_EQ(interrupted.signal, signal);
+      EXPECT_EQ(interrupted.exit_code(), 128 + signal);
+    }
+  }
+}
+
+TEST(InterruptGuard, ACountedCtrlCIsNoEndAndTheOtherSignalsAre) {
+  InterruptGuard guard(InterruptGuard::CtrlC::Asks);
+  std::raise(SIGINT);
+  EXPECT_NO_THROW(guard.check());
+  std::raise(SIGTERM);
+  guard.forget();
+  EXPECT_THROW(guard.check(), Interrupted);
+}
+
+TEST(InterruptGuard, LeavesAnIgnoredSignalIgnored) {
+  std::signal(SIGHUP, SIG_IGN);
+  {
+    const InterruptGuard guard;
+    std::raise(SIGHUP);
+    EXPECT_NO_THROW(guard.check());
+  }
+  std::signal(SIGHUP, SIG_DFL);
+}
+
+TEST(InterruptGuardDeathTest, ASecondRequestEndsTheProgram) {
+  EXPECT_EXIT(
+      {
+        const InterruptGuard guard;
+        std::raise(SIGINT);
+        std::raise(SIGTERM);
+        _exit(0);
+      },
+      ::testing::ExitedWithCode(143), "");
+}
+
 TEST(InterruptGuardDeathTest, TheThirdOneEndsTheProgram) {
   EXPECT_EXIT(
       {
-        InterruptGuard guard;
+        InterruptGuard guard(InterruptGuard::CtrlC::Asks);
         for (int i = 0; i < 3; ++i) std::raise(SIGINT);
         _exit(0);
       },

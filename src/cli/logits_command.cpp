@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/engine_options.h"
+#include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/prompt_options.h"
@@ -32,7 +33,8 @@ struct Arguments {
 void write_logits(const Context& context, Arguments& args) {
   EngineOptions options = args.engine.options();
   args.prompt.resolve();
-  LoadedModel model = load_model(context, model_folder(context, args.model));
+  const InterruptGuard interrupts;
+  LoadedModel model = load_model(context, model_folder(context, args.model), interrupts);
   const std::vector<int32_t> ids = args.prompt.encode(model);
   options.context_tokens = ids.size();
 
@@ -41,6 +43,7 @@ void write_logits(const Context& context, Arguments& args) {
   {
     Progress bar(context.err, "writing logits");
     engine.logits(ids, [&](size_t position, MatView<const float> rows) {
+      interrupts.check();
       file.append(rows);
       bar.update(position + rows.rows(), ids.size());
     });

@@ -9,6 +9,7 @@
 
 #include "cli/commands.h"
 #include "cli/context.h"
+#include "cli/interrupt.h"
 #include "core/error.h"
 #include "core/version.h"
 #include "text/utf8.h"
@@ -70,8 +71,10 @@ int run(int argc, char** argv) {
     return kSuccess;
   } catch (const ReaderGone&) {
     return kFailure;
-  } catch (const FailureWasTold&) {
-    return kFailure;
+  } catch (const FailureWasTold& failure) {
+    return failure.exit_code;
+  } catch (const Interrupted& interrupted) {
+    return fail(context, interrupted.exit_code(), "interrupted");
   } catch (const Error& error) {
     return fail(context, error.code() == ErrorCode::InvalidArgument ? kUsage : kFailure, error.what());
   } catch (const std::bad_alloc&) {

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/figures.h"
+#include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "core/error.h"
@@ -49,7 +50,11 @@ void synthesize(const Context& context, const Arguments& arguments) {
   {
     ThreadPool pool(thread_count(arguments.threads));
     Progress progress(context.err, "writing");
-    size = checkpoint.write(arguments.out, pool, [&](uint64_t done, uint64_t total) { progress.update(done, total); });
+    const InterruptGuard interrupts;
+    size = checkpoint.write(arguments.out, pool, [&](uint64_t done, uint64_t total) {
+      interrupts.check();
+      progress.update(done, total);
+    });
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (arguments.json) {

@@ -8,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/context.h"
+#include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "core/error.h"
@@ -68,13 +69,18 @@ void verify(const Context& context, const Arguments& arguments) {
   if (arguments.tokens < 1) raise(ErrorCode::InvalidArgument, "--max-tokens is 0; expected at least 1");
   const std::filesystem::path folder = model_folder(context, arguments.model);
   Progresses progresses(context.err);
-  const CheckReporter::Listener listener = {
-      .done =
-          [&](const Check& check) {
-            progresses.erase();
-            if (!arguments.json) print(context.out, check);
-          },
-      .progress = [&](std::string_view name, uint64_t done, uint64_t total) { progresses.update(name, done, total); }};
+  const InterruptGuard interrupts;
+  const CheckReporter::Listener listener = {.done =
+                                                [&](const Check& check) {
+                                                  interrupts.check();
+                                                  progresses.erase();
+                                                  if (!arguments.json) print(context.out, check);
+                                                },
+                                            .progress =
+                                                [&](std::string_view name, uint64_t done, uint64_t total) {
+                                                  interrupts.check();
+                                                  progresses.update(name, done, total);
+                                                }};
   const auto checks =
       verify_model(folder,
                    {.threads = thread_count(arguments.threads),
