@@ -9,6 +9,12 @@
 namespace kilin {
 namespace {
 
+std::string repeated(const char* text, size_t times, const char* end = "") {
+  std::string all;
+  for (size_t i = 0; i < times; ++i) all += text;
+  return all += end;
+}
+
 TEST(Error, CarriesItsCodeAndTheFormattedMessage) {
   try {
     raise(ErrorCode::Corrupt, "{}: '{}' is {}; expected {}", "config.json", "hidden_size", -1, "a positive number");
@@ -21,9 +27,9 @@ TEST(Error, CarriesItsCodeAndTheFormattedMessage) {
 TEST(Printable, KeepsAMessageOnOneLineAndShort) {
   EXPECT_EQ(printable("model.norm.weight"), "model.norm.weight");
   EXPECT_EQ(printable("a\nb\x1b[2J\x7f"), "a?b?[2J?");
-  EXPECT_EQ(printable(std::string(1000, 'x')), std::string(120, 'x') + "...");
-  std::string wide = std::string(119, 'x') + "\xe9\xba\x92 and more";  // a character across the cut goes whole
-  EXPECT_EQ(printable(wide), std::string(119, 'x') + "...");
+  EXPECT_EQ(printable(repeated("x", 1000)), repeated("x", 120, "..."));
+  // A character across the cut goes whole.
+  EXPECT_EQ(printable(repeated("x", 119, "\xe9\xba\x92 and more")), repeated("x", 119, "..."));
 }
 
 TEST(Printable, ShowsValidUtf8AsItIs) {
@@ -41,7 +47,7 @@ TEST(Printable, ShowsC1ControlsAndBrokenUtf8AsQuestionMarks) {
   EXPECT_EQ(printable("\xed\xa0\x80"), "???") << "a surrogate";
   EXPECT_EQ(printable("\xf4\x90\x80\x80\xf5"), "?????") << "beyond U+10FFFF";
   EXPECT_EQ(printable("\xe9\xba+\xf0\x9f\x98"), "??+???") << "broken off";
-  EXPECT_EQ(printable(std::string(1000, '\x80')), std::string(120, '?') + "...");
+  EXPECT_EQ(printable(repeated("\x80", 1000)), repeated("?", 120, "..."));
 }
 
 TEST(Error, BracesInArgumentsAreText) {
