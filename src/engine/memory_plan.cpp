@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "core/reservation.h"
+#include "core/saturating.h"
 #include "core/shape.h"
 #include "model/weight_map.h"
 #include "model/weight_source.h"
@@ -17,18 +17,6 @@
 namespace kilin {
 
 namespace {
-
-constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
-
-uint64_t product(uint64_t a, uint64_t b) {
-  uint64_t result = 0;
-  return __builtin_mul_overflow(a, b, &result) ? kMost : result;
-}
-
-uint64_t sum(uint64_t a, uint64_t b) {
-  uint64_t result = 0;
-  return __builtin_add_overflow(a, b, &result) ? kMost : result;
-}
 
 // All tensors of a model, and every one the same zeros: enough to build its modules and ask them what they need. The zeros are
 // address space, never touched but for the few vectors that loading copies.
@@ -91,17 +79,17 @@ MemoryPlan plan_with(uint64_t workspace, const ModelConfig& config, uint64_t wei
   plan.workspace = workspace;
   plan.state_per_sequence = RecurrentStatePool::bytes_per_slot(KimiLinearForCausalLM::state_dimensions(config));
   plan.latents_per_token = LatentKvPool::bytes_per_token(KimiLinearForCausalLM::latent_dimensions(config, use.kv_type));
-  plan.states = product(plan.state_per_sequence, use.sequences);
+  plan.states = saturating_product(plan.state_per_sequence, use.sequences);
   // The first sequence rounds the sum up to whole pages; each further one may begin another page.
-  plan.latent_pages = sum(LatentKvPool::pages_for(use.context_tokens), use.sequences == 0 ? 0 : use.sequences - 1);
-  plan.latents = product(product(plan.latent_pages, LatentKvPool::kPageTokens), plan.latents_per_token);
+  plan.latent_pages = saturating_sum(LatentKvPool::pages_for(use.context_tokens), use.sequences == 0 ? 0 : use.sequences - 1);
+  plan.latents = saturating_product(plan.latent_pages, LatentKvPool::kPageTokens, plan.latents_per_token);
   return plan;
 }
 
 }  // namespace
 
-uint64_t MemoryPlan::working() const { return sum(sum(states, latents), workspace); }
-uint64_t MemoryPlan::total() const { return sum(weights, working()); }
+uint64_t MemoryPlan::working() const { return saturating_sum(saturating_sum(states, latents), workspace); }
+uint64_t MemoryPlan::total() const { return saturating_sum(weights, working()); }
 
 MemoryPlan plan_memory(const KimiLinearForCausalLM& model, uint64_t weight_bytes, const MemoryUse& use) {
   return plan_with(workspace_of_step(model, use), model.config(), weight_bytes, use);

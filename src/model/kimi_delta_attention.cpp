@@ -1,5 +1,6 @@
 #include "model/kimi_delta_attention.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace kilin {
@@ -83,8 +84,8 @@ void KimiDeltaAttention::forward(ExecContext& ctx, const LinearRecurrentBackend&
 size_t KimiDeltaAttention::workspace_bytes(const LinearRecurrentBackend& backend, size_t tokens, size_t threads) const {
   const auto matrix = [&](size_t cols) { return Workspace::rounded(tokens * cols * sizeof(float)); };
   return ActivationRows::workspace_bytes(tokens, hidden_) + matrix(3 * width_) + matrix(head_dim_) + 3 * matrix(width_) +
-         matrix(heads_) + ActivationRows::workspace_bytes(tokens, width_) +
-         backend.workspace_bytes(parameters(), tokens, threads);
+         matrix(heads_) +
+         std::max(backend.workspace_bytes(parameters(), tokens, threads), ActivationRows::workspace_bytes(tokens, width_));
 }
 
 }  // namespace kilin
