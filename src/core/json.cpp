@@ -1,9 +1,12 @@
 #include "core/json.h"
 
+#include <algorithm>
+#include <array>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -53,19 +56,84 @@ class Watcher {
   std::vector<std::set<std::string>> keys_;  // of the objects that are open
 };
 
+// Goes through a text again to find where it is no JSON: of a number that is too large nlohmann tells no place otherwise.
+class FaultFinder : public nlohmann::json_sax<Json> {
+ public:
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(size_t) override { return true; }
+  bool key(string_t&) override { return true; }
+  bool end_object() override { return true; }
+  bool start_array(size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(size_t position, const std::string& last_token, const Json::exception& error) override {
+    byte = position;
+    number = dynamic_cast<const Json::out_of_range*>(&error) != nullptr ? last_token : "";
+    const std::string_view message = error.what();
+    const size_t at = message.rfind(kExpected);
+    expected = at == message.npos ? "" : message.substr(at + kExpected.size());
+    return false;
+  }
+
+  size_t byte = 0;       // from 1; one behind the end if the text breaks off
+  std::string number;    // that is too large
+  std::string expected;  // in nlohmann's words
+
+ private:
+  static constexpr std::string_view kExpected = "; expected ";
+};
+
+// What the parser waited for, in words of the format.
+std::string_view expectation(std::string_view of_parser) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kWords = {{
+      {"end of input", "nothing after the end"},
+      {"string literal", "a key in double quotes"},
+      {"':'", "a colon after the key"},
+      {"',' or ']'", "a comma or ']'"},
+      {"']'", "a comma or ']'"},
+      {"'}'", "a comma or '}'"},
+  }};
+  for (const auto& [theirs, ours] : kWords)
+    if (of_parser == theirs) return ours;
+  return "a value: an object, a list, a text in double quotes, a number, true, false or null";
+}
+
+// "line 3, column 5 (byte 42)", all from 1; columns are bytes.
+std::string place(std::string_view text, size_t byte) {
+  const std::string_view before = text.substr(0, byte - 1);
+  const size_t newline = before.rfind('\n');
+  return fmt::format("line {}, column {} (byte {})", std::ranges::count(before, '\n') + 1,
+                     before.size() - (newline == before.npos ? 0 : newline + 1) + 1, byte);
+}
+
+[[noreturn]] void raise_fault(std::string_view text, std::string_view source) {
+  FaultFinder fault;
+  Json::sax_parse(text.begin(), text.end(), &fault);
+  const size_t byte = std::clamp<size_t>(fault.byte, 1, text.size() + 1);
+  if (!fault.number.empty())
+    raise(ErrorCode::Corrupt, "{}: at {} stands the number {}; expected one that a 64-bit float can hold", source,
+          place(text, byte), printable(fault.number));
+  raise(ErrorCode::Corrupt, "{}: not valid JSON at {}{}; expected {}", source, place(text, byte),
+        byte > text.size() ? ", where it breaks off" : "", expectation(fault.expected));
+}
+
 }  // namespace
 
 Json parse_json(std::string_view text, std::string_view source) {
   // nlohmann takes a NUL for the end of its input and would not look at what follows.
   const size_t nul = text.find('\0');
-  if (nul != std::string_view::npos) raise(ErrorCode::Corrupt, "{}: not valid JSON at byte {}", source, nul + 1);
+  if (nul != std::string_view::npos)
+    raise(ErrorCode::Corrupt, "{}: not valid JSON at {}, a NUL byte", source, place(text, nul + 1));
   Watcher watcher(source);
   try {
     return Json::parse(text.begin(), text.end(), std::ref(watcher));
-  } catch (const Json::parse_error& error) {
-    raise(ErrorCode::Corrupt, "{}: not valid JSON at byte {}", source, error.byte);
-  } catch (const Json::exception& error) {
-    raise(ErrorCode::Corrupt, "{}: not valid JSON: {}", source, printable(error.what()));
+  } catch (const Json::exception&) {
+    raise_fault(text, source);
   }
 }
 

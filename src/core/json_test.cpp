@@ -100,7 +100,28 @@ TEST(Json, ANulByteEndsNothing) {
   refusal("{}\0 and more"sv);
   refusal("\0"sv);
   refusal("\"a\0b\""sv);
-  EXPECT_NE(refusal("[1]\0"sv).find("at byte 4"), std::string::npos);
+  EXPECT_NE(refusal("[1]\0"sv).find("byte 4"), std::string::npos);
+}
+
+TEST(Json, TellsThePlaceAndWhatWasExpected) {
+  const auto expect = [](std::string_view text, std::string_view place, std::string_view expected) {
+    const std::string message = refusal(text);
+    EXPECT_NE(message.find(place), std::string::npos) << message;
+    EXPECT_NE(message.find(expected), std::string::npos) << message;
+    for (const char* theirs : {"json.exception", "parse error", "syntax error", "literal", "last read"})
+      EXPECT_EQ(message.find(theirs), std::string::npos) << message;
+  };
+  expect("{\n  \"a\": 1,\n  b\n}", "line 3, column 3 (byte 15)", "a key in double quotes");
+  expect("{\n  \"a\": 1e999\n}", "line 2, column 12 (byte 14)", "the number 1e999; expected one that");
+  expect("{\"a\": [\"1e999\", -1e999]}", "line 1, column 22 (byte 22)", "the number -1e999");
+  expect("{\"a\" 1}", "column 6", "a colon after the key");
+  expect("[1 2]", "column 4", "a comma or ']'");
+  expect("{\"a\": 1 \"b\": 2}", "column 11", "a comma or '}'");
+  expect("[1", "column 3 (byte 3), where it breaks off", "a comma or ']'");
+  expect("{\"a\": ", "where it breaks off", "a value");
+  expect("[nul]", "line 1", "a value");
+  expect("{} {}", "column 4", "nothing after the end");
+  expect("", "line 1, column 1 (byte 1), where it breaks off", "a value");
 }
 
 TEST(Json, OfAFileNamesTheFile) {
