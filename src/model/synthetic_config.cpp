@@ -75,7 +75,8 @@ std::string synthetic_config(std::string_view text, const std::string& source, c
   if (layers < 1 || layers > c.num_hidden_layers)
     raise(ErrorCode::InvalidArgument, "layers is {}; expected 1 to {}, the num_hidden_layers of {}", layers,
           c.num_hidden_layers, source);
-  if (experts < 1) raise(ErrorCode::InvalidArgument, "experts is 0; expected at least 1");
+  if (shape.experts && (experts < 1 || experts > c.num_experts))
+    raise(ErrorCode::InvalidArgument, "experts is {}; expected 1 to {}, the num_experts of {}", experts, c.num_experts, source);
   if (shape.dtype != DType::bf16 && shape.dtype != DType::f32)
     raise(ErrorCode::InvalidArgument, "dtype is {}; expected bf16 or f32", to_string(shape.dtype));
 

@@ -22,7 +22,7 @@ struct SyntheticShape {
 /// the last layer is of the other one; dense layers are cut before the last layer with experts. A token goes to as many experts
 /// as before, or to all that there are.
 /// @param source names the text in errors. @throws as ModelConfig::parse, for the text and for what would come out;
-/// InvalidArgument for more layers than the model has
+/// InvalidArgument for more layers or experts than the model has
 std::string synthetic_config(std::string_view text, const std::string& source, const SyntheticShape& shape);
 
 }  // namespace kilin
