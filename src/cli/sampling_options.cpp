@@ -10,6 +10,9 @@ namespace kilin::cli {
 
 namespace {
 
+constexpr SamplingParams::Names kOptionNames = {
+    .repetition_penalty = "--repetition-penalty", .temperature = "--temp", .top_p = "--top-p", .min_p = "--min-p"};
+
 // Either has these fields.
 template <typename Source>
 void overlay(const Source& source, SamplingParams& params) {
@@ -24,7 +27,8 @@ void overlay(const Source& source, SamplingParams& params) {
 
 void SamplingFlags::add_to(CLI::App& app) {
   constexpr const char* group = "Sampling (defaults: the model's generation_config.json)";
-  add_number(app, "--temp", temperature, "Temperature; 0 takes the most probable token")->group(group);
+  add_number(app, "--temp", temperature, "Temperature; 0 takes the most probable token, as do_sample: false of that file does")
+      ->group(group);
   add_unsigned(app, "--top-k", top_k, "Draw from the N most probable tokens; 0: from all")->group(group);
   add_number(app, "--top-p", top_p, "Draw from the fewest tokens that reach this probability together")->group(group);
   add_number(app, "--min-p", min_p, "Leave out tokens below this share of the most probable one")->group(group);
@@ -35,7 +39,7 @@ void SamplingFlags::add_to(CLI::App& app) {
 void SamplingFlags::validate() const {
   SamplingParams params;
   overlay(*this, params);
-  params.validate();
+  params.validate(kOptionNames);
 }
 
 SamplingParams SamplingFlags::params(const GenerationConfig& config, const std::filesystem::path& file) const {
@@ -47,8 +51,9 @@ SamplingParams SamplingFlags::params(const GenerationConfig& config, const std::
   } catch (const Error& error) {
     raise(ErrorCode::Corrupt, "{}: {}", file.string(), error.what());
   }
+  if (config.do_sample == false) params.temperature = 0;
   overlay(*this, params);
-  params.validate();
+  params.validate(kOptionNames);
   if (seed)
     params.seed = *seed;
   else if (params.temperature > 0)

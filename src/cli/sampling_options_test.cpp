@@ -34,6 +34,34 @@ TEST(SamplingOptions, TheCommandLineWinsOverTheCheckpointAndThatOverOurDefaults)
   EXPECT_EQ(of_flags.min_p, 0.2);
 }
 
+TEST(SamplingOptions, ACheckpointThatDoesNotSampleIsGreedyUnlessATemperatureIsGiven) {
+  GenerationConfig config;
+  config.temperature = 0.7;
+  config.do_sample = false;
+  EXPECT_EQ(SamplingFlags().params(config, "").temperature, 0);
+  EXPECT_EQ((SamplingFlags{.temperature = 0.3}.params(config, "").temperature), 0.3);
+  config.do_sample = true;
+  EXPECT_EQ(SamplingFlags().params(config, "").temperature, 0.7);
+}
+
+TEST(SamplingOptions, RefusalsNameTheOptionOrTheKey) {
+  const auto message = [](const SamplingFlags& flags, const GenerationConfig& config) -> std::string {
+    try {
+      flags.params(config, "generation_config.json");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message({.temperature = -1}, {}), "--temp is -1; expected 0 or a number above it");
+  EXPECT_EQ(message({.top_p = 0}, {}).find("--top-p is 0;"), 0u);
+  EXPECT_EQ(message({.min_p = 2}, {}).find("--min-p is 2;"), 0u);
+  EXPECT_EQ(message({.repetition_penalty = 0}, {}).find("--repetition-penalty is 0;"), 0u);
+  GenerationConfig config;
+  config.top_p = 2;
+  EXPECT_EQ(message({}, config).find("generation_config.json: top_p is 2;"), 0u);
+}
+
 TEST(SamplingOptions, TheSeedIsTheOneThatWasGiven) {
   EXPECT_EQ((SamplingFlags{.temperature = 1.0, .seed = 7}.params({}, "").seed), 7u);
   EXPECT_EQ((SamplingFlags{.temperature = 0.0}.params({}, "").seed), 0u);  // nothing is drawn

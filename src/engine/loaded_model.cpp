@@ -30,7 +30,7 @@ LoadedModel LoadedModel::load(const std::filesystem::path& folder, const KimiLin
   LoadedModel loaded;
   loaded.folder = folder;
   const ModelConfig config = ModelConfig::read(folder);
-  loaded.generation = GenerationConfig::read(folder);
+  loaded.generation = GenerationConfig::read(folder, config.vocab_size);
   if (Tokenizer::exists(folder)) {
     auto tokenizer = std::make_shared<Tokenizer>(Tokenizer::load(folder));
     tokenizer->require_vocabulary(config.vocab_size);
@@ -50,9 +50,7 @@ uint64_t LoadedModel::weight_bytes() const {
 }
 
 const Tokenizer& LoadedModel::require_tokenizer() const {
-  if (!tokenizer)
-    raise(ErrorCode::NotFound, "{}: holds no tiktoken.model, so text cannot be read or written; token ids can",
-          folder.string());
+  if (!tokenizer) Tokenizer::raise_missing(folder);
   return *tokenizer;
 }
 

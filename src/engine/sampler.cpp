@@ -23,15 +23,15 @@ std::optional<int32_t> argmax(std::span<const float> logits) {
 
 }  // namespace
 
-void SamplingParams::validate() const {
+void SamplingParams::validate(const Names& names) const {
   const auto require = [](bool holds, const char* name, double value, const char* expected) {
     if (!holds) raise(ErrorCode::InvalidArgument, "{} is {}; expected {}", name, value, expected);
   };
-  require(repetition_penalty > 0 && std::isfinite(repetition_penalty), "repetition penalty", repetition_penalty,
+  require(repetition_penalty > 0 && std::isfinite(repetition_penalty), names.repetition_penalty, repetition_penalty,
           "a number above 0");
-  require(temperature >= 0 && std::isfinite(temperature), "temperature", temperature, "0 or a number above it");
-  require(top_p > 0 && top_p <= 1, "top-p", top_p, "above 0, at most 1");
-  require(min_p >= 0 && min_p <= 1, "min-p", min_p, "0 to 1");
+  require(temperature >= 0 && std::isfinite(temperature), names.temperature, temperature, "0 or a number above it");
+  require(top_p > 0 && top_p <= 1, names.top_p, top_p, "above 0, at most 1");
+  require(min_p >= 0 && min_p <= 1, names.min_p, min_p, "0 to 1");
 }
 
 Sampler::Sampler(const KernelTable& kernels, size_t vocab_size) : kernels_(kernels), seen_(vocab_size) {

@@ -19,8 +19,17 @@ struct SamplingParams {
   double min_p = 0.0;               ///< [0, 1]: drop what is less probable than this share of the most probable
   uint64_t seed = 0;                ///< with the position, the only source of chance
 
+  /// What the caller's user knows the fields as.
+  struct Names {
+    const char* repetition_penalty = "repetition_penalty";
+    const char* temperature = "temperature";
+    const char* top_p = "top_p";
+    const char* min_p = "min_p";
+  };
+
   /// @throws InvalidArgument naming the field, its value and its range; also for NaN
-  void validate() const;
+  void validate(const Names& names) const;
+  void validate() const { validate({}); }
 };
 
 /// Draws tokens of one vocabulary. Holds scratch memory, so one thread at a time; does not allocate after construction.

@@ -134,11 +134,11 @@ TEST(SamplingParams, ValuesOutOfRangeAreNamed) {
   const std::vector<std::pair<SamplingParams, const char*>> bad = {{{.temperature = -0.1}, "temperature"},
                                                                    {{.temperature = nan}, "temperature"},
                                                                    {{.temperature = inf}, "temperature"},
-                                                                   {{.top_p = 0}, "top-p"},
-                                                                   {{.top_p = 1.01}, "top-p"},
-                                                                   {{.top_p = nan}, "top-p"},
-                                                                   {{.min_p = -1}, "min-p"},
-                                                                   {{.min_p = 2}, "min-p"},
+                                                                   {{.top_p = 0}, "top_p"},
+                                                                   {{.top_p = 1.01}, "top_p"},
+                                                                   {{.top_p = nan}, "top_p"},
+                                                                   {{.min_p = -1}, "min_p"},
+                                                                   {{.min_p = 2}, "min_p"},
                                                                    {{.repetition_penalty = 0}, "repetition"},
                                                                    {{.repetition_penalty = nan}, "repetition"}};
   for (const auto& [params, name] : bad) {

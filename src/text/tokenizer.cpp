@@ -22,10 +22,12 @@ bool stands(const fs::path& file) {
 
 bool Tokenizer::exists(const fs::path& folder) { return stands(folder / "tiktoken.model"); }
 
+void Tokenizer::raise_missing(const fs::path& folder) {
+  raise(ErrorCode::NotFound, "{}: holds no tiktoken.model, so text cannot be read or written; token ids can", folder.string());
+}
+
 Tokenizer Tokenizer::load(const fs::path& folder) {
-  if (!exists(folder))
-    raise(ErrorCode::NotFound, "{}: holds no tiktoken.model, so text can't be read or written here; token ids can",
-          folder.string());
+  if (!exists(folder)) raise_missing(folder);
   const fs::path ranks = folder / "tiktoken.model", config = folder / "tokenizer_config.json";
   const std::vector<std::string> tokens = read_tiktoken(ranks);
   if (!stands(config)) return {tokens, published_special_tokens(tokens.size()), ranks.string()};

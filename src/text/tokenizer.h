@@ -23,6 +23,8 @@ class Tokenizer {
   /// Reads tiktoken.model, and the special tokens from tokenizer_config.json if that stands beside it; else they are the
   /// published ones. @throws NotFound, Io, Corrupt, Unsupported
   static Tokenizer load(const std::filesystem::path& folder);
+  /// @throws NotFound: the folder holds no tokenizer, so that token ids alone can be used
+  [[noreturn]] static void raise_missing(const std::filesystem::path& folder);
 
   /// @param tokens the bytes of each byte-pair token by rank, which is its id. @param specials their ids follow on, without a
   /// gap. @param source names them in errors. @throws Corrupt

@@ -15,7 +15,7 @@ namespace {
 // Also what generation_config.json says: it is read when the model is loaded.
 Check check_config(const std::filesystem::path& folder, std::optional<ModelConfig>& config) {
   config = ModelConfig::read(folder);
-  GenerationConfig::read(folder);
+  GenerationConfig::read(folder, config->vocab_size);
   return ok(fmt::format("{} layers, {} of KDA and {} of MLA; {} experts, {} a token; hidden size {}, vocabulary {}",
                         config->num_hidden_layers, config->kda_layers(), config->mla_layers(), config->num_experts,
                         config->num_experts_per_token, config->hidden_size, config->vocab_size));

@@ -112,6 +112,43 @@ TEST_F(VerifyTiny, AWrongContinuationFails) {
   EXPECT_EQ(named(verify(), "expected").outcome, Outcome::Failed);
 }
 
+TEST_F(VerifyTiny, AnExpectedJsonWithoutAnExpectationIsSkipped) {
+  for (const char* text : {"{}", R"({"greedy": []})", R"({"eval_tokens": 5})"}) {
+    put("expected.json", text);
+    const auto checks = verify();
+    EXPECT_EQ(named(checks, "expected").outcome, Outcome::Skipped) << text;
+    EXPECT_NE(named(checks, "expected").summary.find("holds no expectation"), std::string::npos) << text;
+    EXPECT_TRUE(all_good(checks)) << text;
+  }
+}
+
+TEST_F(VerifyTiny, AnExpectationOfAWrongTypeFails) {
+  for (const char* greedy :
+       {"null", "{}", "\"x\"", "[1]", "[{}]", R"([{"prompt": 1, "prompt_ids": [1], "ids": [1]}])",
+        R"([{"prompt": "x", "prompt_ids": [1.5], "ids": [1]}])", R"([{"prompt": "x", "prompt_ids": [true], "ids": [1]}])",
+        R"([{"prompt": "x", "prompt_ids": [1], "ids": [4294967297]}])", R"([{"prompt": "x", "prompt_ids": [1], "ids": []}])"}) {
+    put("expected.json", std::string(R"({"greedy": )") + greedy + "}");
+    EXPECT_EQ(named(verify(), "expected answers").outcome, Outcome::Failed) << greedy;
+  }
+  put("eval.txt", "The whale.");
+  const size_t tokens = Tokenizer::load(folder_.path()).encode("The whale.").size();
+  for (const auto& [perplexity, window] : {std::pair(Json("x"), Json(64)),
+                                           {Json(nullptr), Json(64)},
+                                           {Json(18.0), Json(-1)},
+                                           {Json(18.0), Json(1.5)},
+                                           {Json(18.0), Json(true)}}) {
+    put("expected.json", Json({{"eval_perplexity", perplexity}, {"eval_window", window}, {"eval_tokens", tokens - 1}}).dump());
+    EXPECT_EQ(named(verify(), "expected perplexity").outcome, Outcome::Failed) << perplexity << window;
+  }
+}
+
+TEST_F(VerifyTiny, AnEosBeyondTheVocabularyFails) {
+  put("generation_config.json", R"({"eos_token_id": [3842, 4096]})");
+  const auto checks = verify(VerifyOptions::Run::FilesOnly);
+  EXPECT_EQ(named(checks, "config").outcome, Outcome::Failed);
+  EXPECT_NE(named(checks, "config").summary.find("4096"), std::string::npos) << named(checks, "config").summary;
+}
+
 TEST_F(VerifyTiny, NanAndInfinityAreNamedWithTensorAndPlaceAndNothingIsRun) {
   const std::string a = "model.layers.3.self_attn.kv_b_proj.weight", b = "model.layers.0.self_attn.A_log";
   std::string bytes = original("model.safetensors");
