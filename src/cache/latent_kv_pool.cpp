@@ -19,7 +19,7 @@ std::string_view to_string(KvType type) { return type == KvType::f32 ? "f32" : "
 KvType parse_kv_type(std::string_view name) {
   for (KvType type : {KvType::f32, KvType::bf16})
     if (name == to_string(type)) return type;
-  raise(ErrorCode::InvalidArgument, "kv-type {} is not known; f32 and bf16 are", name);
+  raise(ErrorCode::InvalidArgument, "kv-type '{}' is not known; f32 and bf16 are", name);
 }
 
 PageTable::PageTable(PageTable&& other) noexcept

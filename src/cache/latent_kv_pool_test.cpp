@@ -203,7 +203,7 @@ TEST(KvType, UnknownNamesAreRefusedWithTheKnownOnes) {
     parse_kv_type("q9");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "kv-type q9 is not known; f32 and bf16 are");
+    EXPECT_STREQ(error.what(), "kv-type 'q9' is not known; f32 and bf16 are");
   }
 }
 

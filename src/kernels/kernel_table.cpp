@@ -38,7 +38,9 @@ void use_naive_forms(std::string_view list, KernelTable& table) {
       table.*op.member = naive_kernels().*op.member;
       known = true;
     });
-    if (!known) raise(ErrorCode::InvalidArgument, "KILIN_NAIVE: '{}' is not an op; known are {}", name, known_ops());
+    if (!known)
+      raise(ErrorCode::InvalidArgument, "KILIN_NAIVE: '{}' is not an op; known are {}; all picks the naive form of every op",
+            name, known_ops());
   }
 }
 
