@@ -23,18 +23,18 @@ namespace kilin::cli {
 
 namespace {
 
+constexpr size_t kDefaultContext = 32768;
+
 struct Arguments {
   std::optional<std::string> model;
   SamplingFlags sampling;
   EngineFlags engine;
-  std::string system;
+  std::optional<std::string> system;
   size_t max_tokens = 1024;
-  size_t context_tokens = 32768;
+  std::optional<uint64_t> context_tokens;
 
   void validate() const {
-    if (max_tokens == 0) raise(ErrorCode::InvalidArgument, "--max-tokens is 0; expected at least 1");
-    if (context_tokens == 0) raise(ErrorCode::InvalidArgument, "--ctx is 0; expected at least 1");
-    require_utf8(system, "--system");
+    if (system) require_utf8(*system, "--system");
     sampling.validate();
   }
 };
@@ -71,6 +71,13 @@ class Chat {
         continue;
       }
       was_interrupted = false;
+      if (result == LineReader::Result::Cut) {
+        note(
+            fmt::format("the terminal cuts a line at {} bytes, so nothing was sent; break it by a backslash at the end of a "
+                        "line, or send it by a pipe",
+                        LineReader::kMostTyped));
+        continue;
+      }
       if (result == LineReader::Result::End) {
         decorate("\n");
         return all_went_well_;
@@ -172,9 +179,9 @@ void chat(const Context& context, const Arguments& args) {
     const InterruptGuard while_loading;
     return load_model(context, model_folder(context, args.model), while_loading);
   }();
-  if (const auto warning = foreign_chat_format(model.folder, model.require_tokenizer()))
-    context.err.print("kilin: {}\n", *warning);
-  options.context_tokens = std::min(args.context_tokens, model.config().model_max_length);
+  const auto warning = foreign_chat_format(model.folder, model.require_tokenizer());
+  options.context_tokens = args.context_tokens ? require_context(*args.context_tokens, model)
+                                               : std::min(kDefaultContext, model.config().model_max_length);
   GenerationParams params;
   params.sampling = args.sampling.params(model.generation, model.folder / "generation_config.json");
   params.max_new_tokens = args.max_tokens;
@@ -182,7 +189,10 @@ void chat(const Context& context, const Arguments& args) {
 
   Engine engine(std::move(model), options);
   InterruptGuard interrupts(InterruptGuard::CtrlC::Asks);
-  if (!Chat(context, interrupts, engine, std::move(params), args.system).run()) throw FailureWasTold();
+  Chat talk(context, interrupts, engine, std::move(params), args.system.value_or(""));
+  // Not before: a tokeniser without the chat format's tokens is an error, which says the same.
+  if (warning) context.err.print("kilin: {}\n", *warning);
+  if (!talk.run()) throw FailureWasTold();
 }
 
 }  // namespace
@@ -196,10 +206,11 @@ void add_chat(CLI::App& app, Context& context) {
                   "  printf 'Hello\\n/save talk.json\\n' | kilin chat MODEL");
   const auto args = std::make_shared<Arguments>();
   add_model(*command, args->model);
-  command->add_option("--system", args->system, "System message")->type_name("TEXT");
-  add_unsigned(*command, "-n,--max-tokens", args->max_tokens, "Most tokens of one answer (default: 1024)");
+  add_text(*command, "--system", "TEXT", "a message", args->system, "System message");
+  add_unsigned(*command, "-n,--max-tokens", args->max_tokens, "Most tokens of one answer (default: 1024)", {.min = 1});
   add_unsigned(*command, "--ctx", args->context_tokens,
-               "Tokens that a conversation may have (default: 32768, or what the model was made for)");
+               "Tokens that a conversation may have (default: 32768, or what the model was made for, if that is less)",
+               {.min = 1});
   args->sampling.add_to(*command);
   args->engine.add_to(*command);
   command->callback([&context, args] { context.run = [&context, args] { chat(context, *args); }; });

@@ -1,6 +1,7 @@
 #include "cli/figures.h"
 
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "cli/options.h"
@@ -24,6 +25,8 @@ std::string human_bytes(uint64_t bytes) {
   for (; value >= 1000 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
   return fmt::format("{:.{}f} {}", value, unit == 0 ? 0 : value < 10 ? 2 : 1, kUnits[unit]);
 }
+
+double rounded(double value) { return std::round(value * 1e6) / 1e6; }
 
 uint64_t parse_bytes(std::string_view option, std::string_view text) {
   uint64_t factor = 1;

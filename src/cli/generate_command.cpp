@@ -48,8 +48,6 @@ struct Arguments {
   std::optional<uint64_t> context_tokens;
 
   void validate() const {
-    if (max_tokens == 0) raise(ErrorCode::InvalidArgument, "--max-tokens is 0; expected at least 1");
-    if (context_tokens && *context_tokens == 0) raise(ErrorCode::InvalidArgument, "--ctx is 0; expected at least 1");
     for (const std::string& text : stop) {
       if (text.empty()) raise(ErrorCode::InvalidArgument, "--stop is empty; expected at least one character");
       require_utf8(text, "--stop");
@@ -59,8 +57,9 @@ struct Arguments {
 };
 
 // As much as the prompt and its answer need, unless --ctx says otherwise; no more than the model was made for.
-size_t context_tokens(const Arguments& args, size_t prompt_tokens, size_t model_max_length) {
-  if (args.context_tokens) return *args.context_tokens;
+size_t context_tokens(const Arguments& args, size_t prompt_tokens, const LoadedModel& model) {
+  if (args.context_tokens) return require_context(*args.context_tokens, model);
+  const size_t model_max_length = model.config().model_max_length;
   return prompt_tokens + std::min(args.max_tokens, model_max_length - std::min(prompt_tokens, model_max_length));
 }
 
@@ -128,7 +127,7 @@ void generate(const Context& context, Arguments& args) {
   const std::vector<int32_t> prompt = args.prompt.encode(model);
   if (args.prompt.chat)
     if (const auto warning = foreign_chat_format(model.folder, *model.tokenizer)) context.err.print("kilin: {}\n", *warning);
-  options.context_tokens = context_tokens(args, prompt.size(), model.config().model_max_length);
+  options.context_tokens = context_tokens(args, prompt.size(), model);
   GenerationParams params;
   params.sampling = args.sampling.params(model.generation, model.folder / "generation_config.json");
   params.max_new_tokens = args.max_tokens;
@@ -164,10 +163,11 @@ void add_generate(CLI::App& app, Context& context) {
   add_model(*command, args->model);
   args->prompt.add_text_and_ids_to(*command);
   args->prompt.add_chat_to(*command);
-  add_unsigned(*command, "-n,--max-tokens", args->max_tokens, "Most tokens to write (default: 128)");
+  add_unsigned(*command, "-n,--max-tokens", args->max_tokens, "Most tokens to write (default: 128)", {.min = 1});
   add_texts(*command, "--stop", args->stop, "End before this text; may be given several times");
-  command->add_flag("--ignore-eos", args->ignore_eos, "Go on after tokens that end an answer");
-  add_unsigned(*command, "--ctx", args->context_tokens, "Tokens to plan memory for (default: what prompt and -n need)");
+  command->add_flag("--ignore-eos", args->ignore_eos, "Go on after tokens that end an answer; they are not shown");
+  add_unsigned(*command, "--ctx", args->context_tokens,
+               "Tokens to plan memory for, at most the model's own length (default: what prompt and -n need)", {.min = 1});
   command->add_flag("--json", args->json, "Print one JSON object: ids, text, finish_reason, timings, ...");
   args->sampling.add_to(*command);
   args->engine.add_to(*command);

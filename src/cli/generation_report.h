@@ -22,6 +22,10 @@ struct GenerationReport {
   std::string figures() const;
 };
 
+/// "48 tokens, 61.2 tokens/s"; without a rate for a single token, of which there is nothing to tell.
+/// @param measured the tokens that took the seconds
+std::string tokens_and_rate(size_t tokens, size_t measured, double seconds);
+
 /// 0 where nothing was measured.
 double per_second(size_t tokens, double seconds);
 

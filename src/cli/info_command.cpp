@@ -36,7 +36,8 @@ Json gather() {
 
 double gib(const Json& bytes) { return bytes.get<double>() / (1u << 30); }
 
-void print(const Output& out, const Json& info) {
+std::string text_of(const Json& info) {
+  Page out;
   std::string features;
   for (const Json& feature : info["cpu"]["features"]) features += " " + feature.get<std::string>();
   out.print("kilin    {}\n", info["version"].get<std::string>());
@@ -47,6 +48,7 @@ void print(const Output& out, const Json& info) {
             gib(info["memory"]["available_bytes"]));
   out.print("kernels  {} (KILIN_ISA and KILIN_NAIVE set others)\n", info["isa"].get<std::string>());
   for (const auto& [op, form] : info["kernels"].items()) out.print("         {:<20} {}\n", op, form.get<std::string>());
+  return out.text();
 }
 
 }  // namespace
@@ -61,7 +63,7 @@ void add_info(CLI::App& app, Context& context) {
       if (*json)
         context.out.write(info.dump() + "\n");
       else
-        print(context.out, info);
+        context.out.write(text_of(info));
     };
   });
 }

@@ -34,6 +34,9 @@ std::string read_all(int descriptor) {
   return text;
 }
 
+LineReader::LineReader(int descriptor, int interrupts)
+    : descriptor_(descriptor), interrupts_(interrupts), is_terminal_(isatty(descriptor) == 1) {}
+
 // @returns false if it was interrupted
 bool LineReader::wait() {
   if (interrupts_ == kNoInterrupts) return true;
@@ -49,7 +52,7 @@ LineReader::Result LineReader::next(std::string& line) {
     if (newline != std::string::npos || (ended_ && begin_ < buffer_.size())) {
       line.assign(buffer_, begin_, newline == std::string::npos ? newline : newline - begin_);
       begin_ = newline == std::string::npos ? buffer_.size() : newline + 1;
-      return Result::Line;
+      return is_terminal_ && line.size() >= kMostTyped ? Result::Cut : Result::Line;
     }
     if (ended_) return Result::End;
     buffer_.erase(0, begin_);

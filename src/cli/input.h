@@ -15,12 +15,14 @@ class LineReader {
     Line,
     End,
     Interrupted,  // what was read of the line is forgotten
+    Cut,          // the terminal cut it, and it is forgotten: what was beyond kMostTyped bytes is lost
   };
 
   static constexpr int kNoInterrupts = -1;
+  static constexpr size_t kMostTyped = 4095;  ///< bytes that a terminal gives of a line, in Linux's canonical mode
 
   /// @param interrupts another descriptor: a wait for a line ends when that one can be read (InterruptGuard::descriptor)
-  explicit LineReader(int descriptor, int interrupts = kNoInterrupts) : descriptor_(descriptor), interrupts_(interrupts) {}
+  explicit LineReader(int descriptor, int interrupts = kNoInterrupts);
 
   /// @throws Error(Io)
   Result next(std::string& line);
@@ -30,6 +32,7 @@ class LineReader {
 
   int descriptor_;
   int interrupts_;
+  bool is_terminal_;
   std::string buffer_;
   size_t begin_ = 0;  // of what was not given out
   bool ended_ = false;

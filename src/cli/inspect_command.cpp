@@ -31,7 +31,7 @@ void inspect_layer(const Context& context, const Arguments& arguments, const std
   if (arguments.json)
     write(context.out, inspection.json());
   else
-    inspection.print(context.out, arguments.all ? Alike::Apart : Alike::Together);
+    context.out.write(inspection.text(arguments.all ? Alike::Apart : Alike::Together));
   if (!inspection.faults.empty())
     raise(ErrorCode::Corrupt, "{}: layer {} has {} faults", folder.string(), *arguments.layer, inspection.faults.size());
 }
@@ -44,7 +44,9 @@ void inspect(const Context& context, const Arguments& arguments) {
   if (arguments.json)
     write(context.out, inspection.json(alike));
   else
-    inspection.print(context.out, alike);
+    context.out.write(inspection.text(alike));
+  if (const std::string faults = inspection.faults(); !faults.empty())
+    raise(ErrorCode::Corrupt, "{}: its tensors are not those of a whole model: {}", folder.string(), faults);
 }
 
 }  // namespace
@@ -56,8 +58,7 @@ void add_inspect(CLI::App& app, Context& context) {
   command->add_flag("--all", arguments->all, "Show every layer and expert, also where they are alike");
   add_unsigned(*command, "--layer", arguments->layer,
                "Read one layer (from 0), every value of it; files that hold none of it need not be there");
-  add_unsigned(*command, "--threads", arguments->threads,
-               "Threads to plan for, and to read with (default: as many as this process may use)");
+  add_threads(*command, arguments->threads, "Threads to plan for, and to read with");
   command->add_flag("--json", arguments->json, "Print one JSON object");
   command->callback([&context, arguments] { context.run = [&context, arguments] { inspect(context, *arguments); }; });
 }

@@ -1,5 +1,6 @@
 #include "cli/inspection.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "core/error.h"
@@ -42,6 +43,20 @@ Inspection Inspection::of(const std::filesystem::path& folder, size_t threads) {
     }
   }
   return inspection;
+}
+
+std::string Inspection::faults() const {
+  const auto wrong = static_cast<size_t>(
+      std::ranges::count_if(inventory.tensors, [](const InventoryTensor& tensor) { return !tensor.fault.empty(); }));
+  std::string text;
+  const auto add = [&](size_t count, std::string_view what) {
+    if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, what);
+  };
+  add(inventory.count(Presence::Missing), "missing");
+  add(inventory.count(Presence::Unreadable), "unreadable");
+  add(wrong, "of another shape or type");
+  add(inventory.surplus.size(), "surplus");
+  return text;
 }
 
 LayerInspection LayerInspection::of(const std::filesystem::path& folder, size_t layer, ThreadPool& pool) {

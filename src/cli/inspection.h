@@ -33,8 +33,11 @@ struct Inspection {
   /// @throws as ModelConfig::read
   static Inspection of(const std::filesystem::path& folder, size_t threads);
 
-  void print(const Output& out, Alike alike) const;
+  std::string text(Alike alike) const;
   nlohmann::ordered_json json(Alike alike) const;
+
+  /// What keeps the weights from being loaded, in a few words; empty where they are whole or not there at all.
+  std::string faults() const;
 };
 
 /// One layer, every value of it read.
@@ -56,7 +59,7 @@ struct LayerInspection {
   static LayerInspection of(const std::filesystem::path& folder, size_t layer, ThreadPool& pool);
 
   /// @param alike Together: the experts' tensors share a line
-  void print(const Output& out, Alike alike) const;
+  std::string text(Alike alike) const;
   nlohmann::ordered_json json() const;
 };
 

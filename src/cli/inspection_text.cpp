@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kLabelWidth = 46, kSurplusShown = 20;
 
-void print_row(const Output& out, std::string_view label, std::string_view dtype, std::string_view shape, uint64_t parameters,
+void print_row(Page& out, std::string_view label, std::string_view dtype, std::string_view shape, uint64_t parameters,
                uint64_t bytes, std::string_view remark) {
   std::string row = fmt::format("{:<{}} {:<5} {:<16} {:>15} {:>10}", label, kLabelWidth, dtype, shape, with_commas(parameters),
                                 human_bytes(bytes));
@@ -27,7 +27,7 @@ std::string remark_on(const InventoryTensor& tensor) {
 }
 
 // A module whose only child is a tensor shares its line: "q_proj.weight".
-void print_tree(const Output& out, const ModuleNode& node, std::string label, size_t depth) {
+void print_tree(Page& out, const ModuleNode& node, std::string label, size_t depth) {
   label += (label.empty() || label.back() == ' ' ? "" : ".") + node.name;
   if (node.children.size() == 1 && node.children.front().tensor != nullptr && node.count == 1)
     return print_tree(out, node.children.front(), std::move(label), depth);
@@ -57,7 +57,7 @@ std::string layers_where(size_t layers, Is is) {
   return text.empty() ? "none" : text;
 }
 
-void print_config(const Output& out, const ModelConfig& c) {
+void print_config(Page& out, const ModelConfig& c) {
   const size_t n = c.num_hidden_layers;
   out.print("layers      {}: KDA {}; MLA {}\n", n, layers_where(n, [&](size_t layer) { return c.is_kda(layer); }),
             layers_where(n, [&](size_t layer) { return c.is_mla(layer); }));
@@ -67,7 +67,7 @@ void print_config(const Output& out, const ModelConfig& c) {
   out.print("sizes       hidden {}, vocabulary {}, context {} tokens\n", c.hidden_size, c.vocab_size, c.model_max_length);
 }
 
-void print_presence(const Output& out, const TensorInventory& inventory) {
+void print_presence(Page& out, const TensorInventory& inventory) {
   const size_t all = inventory.tensors.size();
   if (inventory.count(Presence::Expected) == all)
     out.print("weights     none here: what follows is expected, from config.json\n");
@@ -84,7 +84,7 @@ void print_presence(const Output& out, const TensorInventory& inventory) {
     out.print("            and {} more surplus tensors\n", inventory.surplus.size() - kSurplusShown);
 }
 
-void print_memory(const Output& out, const Inspection& inspection) {
+void print_memory(Page& out, const Inspection& inspection) {
   out.print("memory for one sequence, prompts in steps of {} tokens, on {} {}; here are {}, {} of it free\n\n",
             inspection.use.prefill_chunk, inspection.use.threads, inspection.use.threads == 1 ? "thread" : "threads",
             human_bytes(inspection.machine.total), human_bytes(inspection.machine.available));
@@ -99,19 +99,35 @@ void print_memory(const Output& out, const Inspection& inspection) {
     out.print("\nweights from disk: more than the memory; it runs, and reads them from their files again and again\n");
 }
 
+// The last line, which is what stays in sight.
+std::string in_short(const Inspection& inspection) {
+  const Inspection::MemoryRow* best = nullptr;
+  for (const auto& row : inspection.memory)
+    if (row.fit == MemoryFit::Fits && (best == nullptr || row.context_tokens > best->context_tokens)) best = &row;
+  if (inspection.memory.empty()) return "";
+  if (best == nullptr)
+    return fmt::format("with a context of {} tokens: {}\n", with_commas(inspection.memory.front().context_tokens),
+                       to_string(inspection.memory.front().fit));
+  return fmt::format("fits here with a context of {} tokens and kv-type {}: {} of memory\n", with_commas(best->context_tokens),
+                     to_string(best->kv_type), human_bytes(best->plan.total()));
+}
+
 }  // namespace
 
-void Inspection::print(const Output& out, Alike alike) const {
+std::string Inspection::text(Alike alike) const {
+  Page out;
   out.print("model       {}\n", folder.string());
   print_config(out, config);
   print_presence(out, inventory);
+  out.print("\n");
+  print_memory(out, *this);
   out.print("\n{:<{}} {:<5} {:<16} {:>15} {:>10}\n", "module (xN: that many alike, counted together)", kLabelWidth, "dtype",
             "shape", "parameters", "bytes");
   const ModuleNode root = module_tree(inventory, alike);
   for (const ModuleNode& child : root.children) print_tree(out, child, "", 0);
   print_row(out, fmt::format("{} tensors", with_commas(root.tensors)), "", "", root.parameters, root.bytes, "");
-  out.print("\n");
-  print_memory(out, *this);
+  out.print("\n{}", in_short(*this));
+  return out.text();
 }
 
 }  // namespace kilin::cli

@@ -41,7 +41,7 @@ std::string line_name(const InventoryTensor& tensor, Alike alike) {
   return name.substr(name.find('.', std::string_view("model.layers.").size()) + 1);
 }
 
-void print_line(const Output& out, const Line& line) {
+void print_line(Page& out, const Line& line) {
   std::string name = line.name;
   if (line.tensors > 1) name += fmt::format("  x{}", line.tensors);
   out.print("{:<58} {:<5} {:<16}", name, to_string(line.tensor->dtype), to_string(line.tensor->shape));
@@ -56,7 +56,8 @@ void print_line(const Output& out, const Line& line) {
 
 }  // namespace
 
-void LayerInspection::print(const Output& out, Alike alike) const {
+std::string LayerInspection::text(Alike alike) const {
+  Page out;
   std::vector<Line> lines;
   std::map<std::string, size_t> line_of;
   for (const auto& [tensor, statistics] : tensors) {
@@ -71,6 +72,7 @@ void LayerInspection::print(const Output& out, Alike alike) const {
   out.print("\n");
   if (faults.empty()) out.print("all {} tensors are here and finite\n", tensors.size());
   for (const std::string& fault : faults) out.print("{}\n", fault);
+  return out.text();
 }
 
 }  // namespace kilin::cli

@@ -26,7 +26,7 @@ struct Arguments {
   std::optional<std::string> model;
   PromptFlags prompt;
   EngineFlags engine;
-  std::string out;
+  std::optional<std::string> out;
   std::optional<uint64_t> seed;
 };
 
@@ -39,7 +39,7 @@ void write_logits(const Context& context, Arguments& args) {
   options.context_tokens = ids.size();
 
   Engine engine(std::move(model), options);
-  NpyWriter file(args.out, ids.size(), engine.config().vocab_size);
+  NpyWriter file(*args.out, ids.size(), engine.config().vocab_size);
   {
     Progress bar(context.err, "writing logits");
     engine.logits(ids, [&](size_t position, MatView<const float> rows) {
@@ -49,7 +49,7 @@ void write_logits(const Context& context, Arguments& args) {
     });
   }
   file.commit();
-  context.err.print("{}: float32 [{}, {}]\n", args.out, ids.size(), engine.config().vocab_size);
+  context.err.print("{}: float32 [{}, {}]\n", *args.out, ids.size(), engine.config().vocab_size);
 }
 
 }  // namespace
@@ -60,7 +60,8 @@ void add_logits(CLI::App& app, Context& context) {
   const auto args = std::make_shared<Arguments>();
   add_model(*command, args->model);
   args->prompt.add_text_and_ids_to(*command);
-  command->add_option("--out", args->out, "The file to write; it appears whole or not at all")->type_name("FILE")->required();
+  add_text(*command, "--out", "FILE", "the file to write", args->out, "The file to write; it appears whole or not at all")
+      ->required();
   args->engine.add_to(*command);
   add_unsigned(*command, "--seed", args->seed, "Taken as by generate and chat; nothing is drawn here")->group("Running");
   command->callback([&context, args] { context.run = [&context, args] { write_logits(context, *args); }; });

@@ -4,9 +4,14 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <exception>
 #include <new>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/interrupt.h"
@@ -35,9 +40,6 @@ void describe_program(CLI::App& app, Context& context) {
   app.set_version_flag("--version", std::string(version()), "Print the version");
   app.set_help_flag("-h,--help", "Print this help");
   app.get_formatter()->column_width(34);
-  app.footer(
-      "MODEL is a folder as Hugging Face has it; left out, it is the tiny model that comes with Kilin.\n"
-      "`kilin COMMAND --help` says more about a command. Exit codes: 0, 1 for a failure, 2 for wrong usage.");
   add_generate(app, context);
   add_chat(app, context);
   add_tokenize(app, context);
@@ -46,26 +48,40 @@ void describe_program(CLI::App& app, Context& context) {
   add_verify(app, context);
   add_synth(app, context);
   add_info(app, context);
+  // After the commands, which would inherit it.
+  app.footer(
+      "MODEL is a folder as Hugging Face has it; left out, it is the tiny model that comes with Kilin.\n"
+      "`kilin COMMAND --help` says more about a command. Exit codes: 0, 1 for a failure, 2 for wrong usage.");
 }
 
 int run(int argc, char** argv) {
   prepare_standard_streams();
   Context context;
   try {
-    for (int i = 1; i < argc; ++i) require_utf8(argv[i], fmt::format("argument {}", i));
+    const std::vector<std::string> typed(argv + std::min(argc, 1), argv + argc);
+    for (size_t i = 0; i < typed.size(); ++i) require_utf8(typed[i], fmt::format("argument {}", i + 1));
     context.tiny_model = embedded_model();
     CLI::App app("Kilin runs Kimi-Linear models on CPUs.", "kilin");
     describe_program(app, context);
+    if (typed.empty()) {
+      context.out.write(help_of(app));
+      return kUsage;
+    }
+    std::vector<std::string> arguments = prepared_arguments(app, typed);
+    std::ranges::reverse(arguments);  // as CLI11 wants them
     try {
-      app.parse(argc, argv);
+      app.parse(std::move(arguments));
     } catch (const CLI::CallForVersion&) {
       context.out.print("kilin {}\n", version());
       return kSuccess;
     } catch (const CLI::Success&) {
-      context.out.write(app.help());
+      context.out.write(help_of(app));
       return kSuccess;
     } catch (const CLI::ParseError& error) {
-      return fail(context, kUsage, fmt::format("{}; `kilin --help` says more", error.what()));
+      const std::string unexpected = unexpected_arguments(app);
+      return fail(context, kUsage,
+                  fmt::format("{}; `{} --help` says more", unexpected.empty() ? error.what() : "not expected: " + unexpected,
+                              command_name(app)));
     }
     context.run();
     return kSuccess;

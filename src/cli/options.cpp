@@ -1,6 +1,7 @@
 #include "cli/options.h"
 
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -8,6 +9,7 @@
 #include "cli/context.h"
 #include "core/cpu_info.h"
 #include "core/error.h"
+#include "engine/engine.h"
 
 namespace kilin::cli {
 
@@ -17,11 +19,13 @@ namespace {
 template <typename T>
 T parse_whole(std::string_view option, std::string_view text, std::string_view expected) {
   T value{};
+  if (text.empty()) raise(ErrorCode::InvalidArgument, "{} is empty; expected {}", option, expected);
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc::result_out_of_range)
-    raise(ErrorCode::InvalidArgument, "{} is {}, which is too large or too small; expected {}", option, text, expected);
+    raise(ErrorCode::InvalidArgument, "{} is {}, which is too large or too small; expected {}", option, printable(text),
+          expected);
   if (error != std::errc() || end != text.data() + text.size())
-    raise(ErrorCode::InvalidArgument, "{} is '{}'; expected {}", option, text, expected);
+    raise(ErrorCode::InvalidArgument, "{} is '{}'; expected {}", option, printable(text), expected);
   return value;
 }
 
@@ -39,8 +43,13 @@ CLI::Option* add_parsed(CLI::App& app, const std::string& name, const char* type
 
 }  // namespace
 
-uint64_t parse_unsigned(std::string_view option, std::string_view text) {
-  return parse_whole<uint64_t>(option, text, "a whole number from 0 on");
+uint64_t parse_unsigned(std::string_view option, std::string_view text, Range range) {
+  const std::string expected = range.max == UINT64_MAX ? fmt::format("a whole number from {} on", range.min)
+                                                       : fmt::format("a whole number from {} to {}", range.min, range.max);
+  const auto value = parse_whole<uint64_t>(option, text, expected);
+  if (value < range.min || value > range.max)
+    raise(ErrorCode::InvalidArgument, "{} is {}; expected {}", option, value, expected);
+  return value;
 }
 
 double parse_number(std::string_view option, std::string_view text) {
@@ -49,36 +58,64 @@ double parse_number(std::string_view option, std::string_view text) {
   return value;
 }
 
-size_t thread_count(const std::optional<uint64_t>& threads) {
-  if (threads && (*threads < 1 || *threads > 4096))
-    raise(ErrorCode::InvalidArgument, "--threads is {}; expected 1 to 4096", *threads);
-  return threads ? *threads : usable_threads();
-}
+size_t thread_count(const std::optional<uint64_t>& threads) { return threads ? *threads : usable_threads(); }
 
 std::vector<int32_t> parse_ids(std::string_view option, std::string_view text) {
+  constexpr const char* kExpected = "token ids with commas between, as in 5,17,9";
+  if (text.empty()) raise(ErrorCode::InvalidArgument, "{} is empty; expected {}", option, kExpected);
   std::vector<int32_t> ids;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
-    ids.push_back(parse_whole<int32_t>(option, text.substr(begin, end - begin), "token ids with commas between, as in 5,17,9"));
+    const std::string_view piece = text.substr(begin, end - begin);
+    int32_t id = 0;
+    const auto [stop, error] = std::from_chars(piece.data(), piece.data() + piece.size(), id);
+    if (error != std::errc() || stop != piece.data() + piece.size())
+      raise(ErrorCode::InvalidArgument, "{} is '{}', whose id {} is {}; expected {}", option, printable(text), ids.size() + 1,
+            piece.empty() ? "empty" : fmt::format("'{}'", printable(piece)), kExpected);
+    ids.push_back(id);
     begin = end + 1;
   }
   return ids;
 }
 
-CLI::Option* add_unsigned(CLI::App& app, const std::string& name, size_t& target, const std::string& description) {
-  return add_parsed(app, name, "N", description,
-                    [&target](const std::string& option, const std::string& text) { target = parse_unsigned(option, text); });
+CLI::Option* add_unsigned(CLI::App& app, const std::string& name, size_t& target, const std::string& description, Range range) {
+  return add_parsed(app, name, "N", description, [&target, range](const std::string& option, const std::string& text) {
+    target = parse_unsigned(option, text, range);
+  });
 }
 
 CLI::Option* add_unsigned(CLI::App& app, const std::string& name, std::optional<uint64_t>& target,
-                          const std::string& description) {
-  return add_parsed(app, name, "N", description,
-                    [&target](const std::string& option, const std::string& text) { target = parse_unsigned(option, text); });
+                          const std::string& description, Range range) {
+  return add_parsed(app, name, "N", description, [&target, range](const std::string& option, const std::string& text) {
+    target = parse_unsigned(option, text, range);
+  });
 }
 
 CLI::Option* add_number(CLI::App& app, const std::string& name, std::optional<double>& target, const std::string& description) {
   return add_parsed(app, name, "X", description,
                     [&target](const std::string& option, const std::string& text) { target = parse_number(option, text); });
+}
+
+CLI::Option* add_text(CLI::App& app, const std::string& name, const char* type, const std::string& expected,
+                      std::optional<std::string>& target, const std::string& description) {
+  return add_parsed(app, name, type, description, [&target, expected](const std::string& option, const std::string& text) {
+    if (text.empty()) raise(ErrorCode::InvalidArgument, "{} is empty; expected {}", option, expected);
+    target = text;
+  });
+}
+
+CLI::Option* add_choice(CLI::App& app, const std::string& name, const std::array<std::string, 2>& words,
+                        std::optional<std::string>& target, const std::string& description) {
+  return add_parsed(app, name, "TYPE", description, [&target, words](const std::string& option, const std::string& text) {
+    if (std::ranges::find(words, text) == words.end())
+      raise(ErrorCode::InvalidArgument, "{} is '{}'; expected {} or {}", option, printable(text), words[0], words[1]);
+    target = text;
+  });
+}
+
+CLI::Option* add_threads(CLI::App& app, std::optional<uint64_t>& target, const std::string& description) {
+  return add_unsigned(app, "--threads", target, description + " (default: as many as this process may use)",
+                      {1, EngineOptions::kMostThreads});
 }
 
 CLI::Option* add_texts(CLI::App& app, const std::string& name, std::vector<std::string>& target,
@@ -88,10 +125,13 @@ CLI::Option* add_texts(CLI::App& app, const std::string& name, std::vector<std::
 }
 
 CLI::Option* add_model(CLI::App& app, std::optional<std::string>& target) {
-  return app.add_option("MODEL", target, "Folder of the model; left out: the tiny one that comes with Kilin")->type_name("");
+  return add_text(app, "MODEL", "", "the folder of a model", target,
+                  "Folder of the model; left out: the tiny one that comes with Kilin");
 }
 
 std::filesystem::path model_folder(const Context& context, const std::optional<std::string>& model) {
+  if (model && !std::filesystem::is_directory(*model))
+    raise(ErrorCode::NotFound, "{}: is not a folder; expected that of a model", printable(*model));
   if (model) return *model;
   if (!std::filesystem::is_directory(context.tiny_model))
     raise(ErrorCode::NotFound, "{}: the model that comes with Kilin is not there; name the folder of another one",

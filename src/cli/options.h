@@ -1,6 +1,7 @@
 // Options that mean the same in every command, and strict reading of their values.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -19,23 +20,40 @@ namespace kilin::cli {
 
 struct Context;
 
+/// What a whole number may be, both ends included.
+struct Range {
+  uint64_t min = 0;
+  uint64_t max = UINT64_MAX;
+};
+
 // Numbers are decimal and take the whole text; anything else, an overflow among it, is InvalidArgument naming `option`.
-uint64_t parse_unsigned(std::string_view option, std::string_view text);
+uint64_t parse_unsigned(std::string_view option, std::string_view text, Range range = {});
 double parse_number(std::string_view option, std::string_view text);  ///< finite
 
-/// The number of threads that `--threads` asks for; without it as many as this process may use. @throws InvalidArgument beyond
-/// 1 to 4096
+/// The number of threads that `--threads` asks for; without it as many as this process may use.
 size_t thread_count(const std::optional<uint64_t>& threads);
 
-/// "5,17,9": token ids with commas between. @throws InvalidArgument naming the piece that is none
+/// "5,17,9": token ids with commas between. @throws InvalidArgument naming the whole, the piece that is none and its place
 std::vector<int32_t> parse_ids(std::string_view option, std::string_view text);
 
 // CLI11's own numbers read octal and pass overflow in silence, so values go through the functions above. The target must
 // outlive the parse. `name` is as CLI11 wants it: "-n,--max-tokens".
-CLI::Option* add_unsigned(CLI::App& app, const std::string& name, size_t& target, const std::string& description);
+CLI::Option* add_unsigned(CLI::App& app, const std::string& name, size_t& target, const std::string& description,
+                          Range range = {});
 CLI::Option* add_unsigned(CLI::App& app, const std::string& name, std::optional<uint64_t>& target,
-                          const std::string& description);
+                          const std::string& description, Range range = {});
 CLI::Option* add_number(CLI::App& app, const std::string& name, std::optional<double>& target, const std::string& description);
+
+/// A text that is not empty. @param type what help calls it: "FILE". @param expected for the refusal of an empty one
+CLI::Option* add_text(CLI::App& app, const std::string& name, const char* type, const std::string& expected,
+                      std::optional<std::string>& target, const std::string& description);
+
+/// One of two words.
+CLI::Option* add_choice(CLI::App& app, const std::string& name, const std::array<std::string, 2>& words,
+                        std::optional<std::string>& target, const std::string& description);
+
+/// --threads N
+CLI::Option* add_threads(CLI::App& app, std::optional<uint64_t>& target, const std::string& description);
 
 /// An option that may be given again and again, with one text each.
 CLI::Option* add_texts(CLI::App& app, const std::string& name, std::vector<std::string>& target,
@@ -44,7 +62,7 @@ CLI::Option* add_texts(CLI::App& app, const std::string& name, std::vector<std::
 /// The positional MODEL: a folder; left out, `target` stays empty.
 CLI::Option* add_model(CLI::App& app, std::optional<std::string>& target);
 
-/// The folder that MODEL names, or that of the embedded model. @throws NotFound, saying what was looked for where
+/// The folder that MODEL names, or that of the embedded model. @throws NotFound if it is none, saying what was looked for where
 std::filesystem::path model_folder(const Context& context, const std::optional<std::string>& model);
 
 }  // namespace kilin::cli

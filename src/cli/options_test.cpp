@@ -54,6 +54,21 @@ TEST(Options, RefusalsNameOptionValueAndWhatWasExpected) {
   for (const char* part : {"--top-k", "many", "whole number"}) EXPECT_NE(message.find(part), std::string::npos) << message;
 }
 
+TEST(Options, RefusalsTellTheRangeAndThePlace) {
+  EXPECT_EQ(refusal([] {
+              parse_unsigned("--threads", "-1", {1, 4096});
+            }),
+            "--threads is '-1'; expected a whole number from 1 to 4096");
+  EXPECT_EQ(refusal([] {
+              parse_unsigned("--threads", "0", {1, 4096});
+            }),
+            "--threads is 0; expected a whole number from 1 to 4096");
+  EXPECT_EQ(refusal([] { parse_unsigned("-n", "", {.min = 1}); }), "-n is empty; expected a whole number from 1 on");
+  EXPECT_EQ(refusal([] { parse_ids("--ids", "5,,6"); }),
+            "--ids is '5,,6', whose id 2 is empty; expected token ids with commas between, as in 5,17,9");
+  EXPECT_NE(refusal([] { parse_ids("--ids", "5,x"); }).find("whose id 2 is 'x'"), std::string::npos);
+}
+
 TEST(Options, TextsAreTakenAsTheyAre) {
   std::vector<std::string> texts;
   std::optional<std::string> model;
@@ -72,7 +87,8 @@ TEST(Options, TheEmbeddedModelStandsInForModel) {
   Context context;
   context.tiny_model = folder.path();
   EXPECT_EQ(model_folder(context, std::nullopt), folder.path());
-  EXPECT_EQ(model_folder(context, "other"), "other");
+  EXPECT_EQ(model_folder(context, (folder / "..").string()), folder / "..");
+  EXPECT_THROW(model_folder(context, (folder / "other").string()), Error);
   context.tiny_model = folder / "nowhere";
   try {
     model_folder(context, std::nullopt);

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <string>
 #include <string_view>
 
 #include "core/error.h"
@@ -42,6 +43,19 @@ class Output {
   int descriptor_;
   OnFailure on_failure_;
   bool is_terminal_;
+};
+
+/// Lines that are written in one piece, so that a reader who leaves early ends a text as it ends JSON.
+class Page {
+ public:
+  template <typename... Args>
+  void print(fmt::format_string<Args...> format, Args&&... args) {
+    text_ += fmt::vformat(format, fmt::make_format_args(args...));
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
 };
 
 /// Makes sure that descriptors 0 to 2 are open, so that no file that is opened later becomes "standard output"; and that

@@ -14,13 +14,13 @@ namespace kilin::cli {
 
 void PromptFlags::add_text_and_ids_to(CLI::App& app) {
   app.add_option("-p,--prompt", text, "The text to go on with; -: standard input, as it is")->type_name("TEXT");
-  app.add_option("--ids", ids, "The prompt as token ids: 5,17,9")->type_name("IDS");
+  add_text(app, "--ids", "IDS", "token ids with commas between, as in 5,17,9", ids, "The prompt as token ids: 5,17,9");
   app.add_flag("--special", special, "Names of special tokens in the text become these tokens");
 }
 
 void PromptFlags::add_chat_to(CLI::App& app) {
   app.add_flag("--chat", chat, "The text is a user's message, to be answered");
-  app.add_option("--system", system, "With --chat: the system message before it")->type_name("TEXT");
+  add_text(app, "--system", "TEXT", "a message", system, "With --chat: the system message before it");
 }
 
 void PromptFlags::resolve() {

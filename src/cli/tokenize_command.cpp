@@ -8,11 +8,13 @@
 
 #include "cli/commands.h"
 #include "cli/context.h"
+#include "cli/engine_options.h"
 #include "cli/input.h"
 #include "cli/options.h"
 #include "cli/terminal_text.h"
 #include "core/error.h"
 #include "core/json.h"
+#include "model/model_config.h"
 #include "text/tokenizer.h"
 #include "text/utf8.h"
 
@@ -21,7 +23,8 @@ namespace kilin::cli {
 namespace {
 
 constexpr const char* kFooter =
-    "MODEL may hold nothing but tiktoken.model. Without TEXT, standard input is read, as it is.\n"
+    "MODEL may hold nothing but tiktoken.model; a config.json beside it must have room for every token. Without TEXT, standard "
+    "input is read, as it is.\n"
     "\n"
     "Examples:\n"
     "  kilin tokenize MODEL 'The whale'\n"
@@ -38,8 +41,11 @@ struct Arguments {
   bool jsonl = false;
   bool special = false;
   bool json = false;
+  EngineFlags engine;  // taken as by the other commands, so that a script can pass them to all alike
+  std::optional<uint64_t> seed;
 
   void validate() const {
+    engine.options();
     if (decode != ids.has_value()) raise(ErrorCode::InvalidArgument, "--decode and --ids IDS belong together");
     const bool has_text = text || !texts.empty();
     if (decode && (jsonl || special || has_text))
@@ -112,9 +118,19 @@ void encode_lines(const Context& context, const Tokenizer& tokenizer) {
     context.out.write(encode_line(tokenizer, line, fmt::format("standard input, line {}", number)) + "\n");
 }
 
+Tokenizer load_tokenizer(const Context& context, const Arguments& args) {
+  if (args.model && !std::filesystem::is_directory(*args.model))
+    raise(ErrorCode::NotFound, "{}: is not a folder; expected MODEL, that of a model (text goes after it, or by -p TEXT)",
+          printable(*args.model));
+  const std::filesystem::path folder = model_folder(context, args.model);
+  Tokenizer tokenizer = Tokenizer::load(folder);
+  if (std::filesystem::exists(folder / "config.json")) tokenizer.require_vocabulary(ModelConfig::read(folder).vocab_size);
+  return tokenizer;
+}
+
 void tokenize(const Context& context, const Arguments& args) {
   args.validate();
-  const Tokenizer tokenizer = Tokenizer::load(model_folder(context, args.model));
+  const Tokenizer tokenizer = load_tokenizer(context, args);
   if (args.decode) return decode(context, tokenizer, args);
   if (args.jsonl) return encode_lines(context, tokenizer);
   std::vector<std::string> texts = args.texts;
@@ -135,8 +151,12 @@ void add_tokenize(CLI::App& app, Context& context) {
   command->add_flag("--special", args->special, "Names of special tokens in the text become these tokens");
   command->add_flag("--jsonl", args->jsonl, R"(Read lines {"text": TEXT, "special": BOOL}, write lines {"ids": [...]})");
   command->add_flag("--decode", args->decode, "Turn --ids into text");
-  command->add_option("--ids", args->ids, "Token ids for --decode: 5,17,9")->type_name("IDS");
+  add_text(*command, "--ids", "IDS", "token ids with commas between, as in 5,17,9", args->ids,
+           "Token ids for --decode: 5,17,9");
   command->add_flag("--json", args->json, "Print one JSON object a text");
+  constexpr const char* kGroup = "Taken as by generate and logits; without effect here";
+  args->engine.add_to(*command, kGroup);
+  add_unsigned(*command, "--seed", args->seed, "Seed of chance")->group(kGroup);
   command->callback([&context, args] { context.run = [&context, args] { tokenize(context, *args); }; });
 }
 

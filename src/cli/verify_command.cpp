@@ -23,7 +23,7 @@ constexpr size_t kDetailsShown = 20;  // of one check; --json shows all
 struct Arguments {
   std::optional<std::string> model;
   std::optional<uint64_t> threads;
-  size_t tokens = 32;
+  std::optional<uint64_t> tokens;
   bool files_only = false, json = false;
 };
 
@@ -66,7 +66,9 @@ class Progresses {
 };
 
 void verify(const Context& context, const Arguments& arguments) {
-  if (arguments.tokens < 1) raise(ErrorCode::InvalidArgument, "--max-tokens is 0; expected at least 1");
+  if (arguments.files_only && arguments.tokens)
+    raise(ErrorCode::InvalidArgument, "--files-only runs nothing, so there is no answer for --max-tokens {} to limit",
+          *arguments.tokens);
   const std::filesystem::path folder = model_folder(context, arguments.model);
   Progresses progresses(context.err);
   const InterruptGuard interrupts;
@@ -84,7 +86,7 @@ void verify(const Context& context, const Arguments& arguments) {
   const auto checks =
       verify_model(folder,
                    {.threads = thread_count(arguments.threads),
-                    .tokens = arguments.tokens,
+                    .tokens = arguments.tokens.value_or(VerifyOptions().tokens),
                     .run = arguments.files_only ? VerifyOptions::Run::FilesOnly : VerifyOptions::Run::Everything},
                    listener);
   if (arguments.json) {
@@ -103,9 +105,9 @@ void add_verify(CLI::App& app, Context& context) {
       app.add_subcommand("verify", "Check a model: files, tensors, every value, tokenizer, and what it answers");
   const auto arguments = std::make_shared<Arguments>();
   add_model(*command, arguments->model);
-  add_unsigned(*command, "-n,--max-tokens", arguments->tokens, "Tokens of the answer (default: 32)");
+  add_unsigned(*command, "-n,--max-tokens", arguments->tokens, "Tokens of the answer (default: 32)", {.min = 1});
   command->add_flag("--files-only", arguments->files_only, "Do not run the model");
-  add_unsigned(*command, "--threads", arguments->threads, "Threads that compute (default: as many as this process may use)");
+  add_threads(*command, arguments->threads, "Threads that compute");
   command->add_flag("--json", arguments->json, "Print one JSON object");
   command->callback([&context, arguments] { context.run = [&context, arguments] { verify(context, *arguments); }; });
 }

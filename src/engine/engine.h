@@ -25,6 +25,8 @@ struct EngineOptions {
   size_t context_tokens = 32768;       ///< tokens that all sequences together may hold; at most the model's own length is used
   KernelChoice kernels = KernelChoice::from_environment();
 
+  static constexpr size_t kMostThreads = 4096, kMostPrefillChunk = 1u << 16;
+
   /// @throws InvalidArgument naming the option, its value and its range
   void validate() const;
 };

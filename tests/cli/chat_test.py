@@ -112,6 +112,13 @@ class Chat(ProgramTest):
         result = kilin("generate", folder, "--chat", "-p", "Hello", "-n", "1")
         self.assertIn(b"base model", result.stderr)
 
+    def test_a_tokeniser_that_cannot_chat_is_told_once(self):
+        folder = self.byte_model()
+        (folder / "tokenizer_config.json").write_text(json.dumps({"added_tokens_decoder": {
+            "256": {"content": "[BOS]", "special": True}}}))
+        message = self.refusal(FAILURE, "chat", folder)
+        self.assertEqual(message.count("kilin:"), 1, message)
+
     def test_without_a_tokenizer_there_is_no_chat(self):
         self.assertIn("tiktoken.model", self.refusal(FAILURE, "chat", IDS_ONLY))
 

@@ -43,6 +43,7 @@ class Generate(ProgramTest):
         self.assertEqual(timings["decode_tokens"], 3)  # the first of the four comes with the prompt
         for figure in ("load_s", "prompt_s", "decode_s", "prompt_tokens_per_s", "decode_tokens_per_s"):
             self.assertGreater(timings[figure], 0)
+            self.assertEqual(timings[figure], round(timings[figure], 6))
         self.assertGreater(answer["peak_memory_bytes"], 7_622_848)  # the weights
 
     @unittest.skipIf(SANITIZED, "a sanitiser keeps memory of its own")
@@ -98,6 +99,28 @@ class Generate(ProgramTest):
         longer = self.json("generate", *prompt, len(answer["ids"]) + 3, "--ignore-eos")
         self.assertEqual(longer["ids"][: len(answer["ids"])], answer["ids"])
         self.assertEqual(longer["finish_reason"], "length")
+
+    def test_a_checkpoint_that_does_not_sample_is_greedy_unless_a_temperature_is_given(self):
+        folder = self.byte_model()
+        prompt = ("generate", folder, "-p", "Hello", "-n", "24", "--ignore-eos", "--json")
+        greedy = self.json(*prompt, "--temp", "0")["ids"]
+        (folder / "generation_config.json").write_text(json.dumps({"do_sample": False, "temperature": 1.5}))
+        self.assertEqual(self.json(*prompt)["ids"], greedy)
+        self.assertNotEqual(self.json(*prompt, "--temp", "1.5", "--seed", "1")["ids"], greedy)
+        (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [1, 512]}))
+        self.assertIn("eos_token_id holds 512", self.refusal(FAILURE, *prompt))
+
+    def test_a_context_beyond_the_models_is_a_usage_error(self):
+        model = self.ids_model(model_max_length=100)
+        for ctx in (101, 2**40, 2**64 - 1):
+            message = self.refusal(USAGE, "generate", model, "--ids", "1", "-n", "1", "--ctx", ctx)
+            self.assertIn(f"--ctx is {ctx}; expected 1 to 100, the model_max_length of", message)
+        self.assertIn("--ctx is 1048577", self.refusal(USAGE, "chat", self.byte_model(), "--ctx", 2**20 + 1))
+        self.json("generate", model, "--ids", "1", "-n", "1", "--ctx", "100", "--json")
+
+    def test_a_single_token_has_no_rate(self):
+        result = kilin("generate", IDS_ONLY, "--ids", "1", "-n", "1", "--temp", "0")
+        self.assertRegex(result.stderr.decode(), r"\Aprompt 1 token; generated 1 token; peak memory \d+ MiB\n\Z")
 
     def test_the_same_seed_gives_the_same_text_and_is_reported(self):
         args = ("generate", "-p", "The whale", "-n", "12", "--temp", "1.5", "--json")

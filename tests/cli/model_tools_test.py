@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """kilin inspect, verify and synth: what a model is made of, whether it is whole, and random ones of any shape."""
 import json
+import subprocess
 import unittest
 
-from program import FAILURE, IDS_ONLY, TINY, USAGE, ProgramTest, kilin
+from program import FAILURE, IDS_ONLY, KILIN, TIMEOUT_S, TINY, USAGE, ProgramTest, kilin
 
 REAL = IDS_ONLY.parent / "real"  # config.json alone
 
@@ -31,6 +32,34 @@ class Inspect(ProgramTest):
         self.assertEqual((told["attention"], told["feed_forward"], told["faults"]), ("mla", "moe", []))
         self.assertIn("experts.*.w1.weight  x8", self.output("inspect", TINY, "--layer", "3"))
         self.assertNotIn("experts.*", self.output("inspect", TINY, "--layer", "3", "--all"))
+
+    def test_weights_that_are_not_whole_are_shown_and_fail(self):
+        folder = self.ids_model()
+        shard = sorted(folder.glob("*.safetensors"))[-1]
+        shard.unlink()
+        result = kilin("inspect", folder)
+        self.assertEqual(result.returncode, FAILURE)
+        self.assertIn(b"lm_head.weight", result.stdout)
+        self.assertIn(b"context", result.stdout)
+        self.assertRegex(result.stderr.decode(), r"\Akilin: [^\n]* unreadable\n\Z")
+        result = kilin("inspect", folder, "--json")
+        self.assertEqual(result.returncode, FAILURE)
+        self.assertGreater(json.loads(result.stdout)["presence"]["unreadable"], 0)
+
+    def test_the_memory_comes_before_the_tensors_and_a_summary_last(self):
+        text = self.output("inspect", TINY)
+        self.assertLess(text.index("kv-type"), text.index("lm_head"))
+        self.assertRegex(text.splitlines()[-1], "fits here with a context of")
+
+    def test_a_reader_who_leaves_early_ends_text_as_json(self):
+        for command in (("inspect", TINY), ("info",)):
+            for json_option in ((), ("--json",)):
+                process = subprocess.Popen([KILIN, *command, *json_option], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                process.stdout.read(1)
+                process.stdout.close()
+                self.assertEqual(process.stderr.read(), b"")
+                process.stderr.close()
+                self.assertEqual(process.wait(timeout=TIMEOUT_S), 0, (command, json_option))
 
     def test_what_is_not_there_is_refused(self):
         self.refusal(USAGE, "inspect", TINY, "--layer", "6")
@@ -64,6 +93,7 @@ class Verify(ProgramTest):
         self.assertTrue(told["ok"])
         self.assertNotIn("answer", [check["name"] for check in told["checks"]])
         self.refusal(USAGE, "verify", TINY, "-n", "0")
+        self.refusal(USAGE, "verify", TINY, "-n", "3", "--files-only")
 
 
 class Synth(ProgramTest):
@@ -80,6 +110,11 @@ class Synth(ProgramTest):
         answer = self.json("generate", folder / "a", "--ids", "5,17,9", "-n", "4", "--temp", "0", "--ignore-eos", "--json")
         self.assertEqual(len(answer["ids"]), 4)
 
+    def test_fewer_experts_than_a_token_goes_to_are_said(self):
+        result = kilin("synth", self.temporary_folder() / "m", "--config", IDS_ONLY, "--layers", "2", "--experts", "1")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn(b"num_experts_per_token is 1 instead of", result.stderr)
+
     def test_a_folder_in_use_is_left_alone_unless_forced(self):
         folder = self.temporary_folder()
         (folder / "notes.txt").write_text("mine")
@@ -91,9 +126,9 @@ class Synth(ProgramTest):
     def test_usage(self):
         out = self.temporary_folder() / "m"
         self.refusal(USAGE, "synth", out)
-        for wrong in (("--layers", "9"), ("--layers", "0"), ("--experts", "0"), ("--dtype", "f16"), ("--shard-size", "5G"),
+        for wrong in (("--layers", "9"), ("--layers", "0"), ("--experts", "0"), ("--experts", "17"), ("--dtype", "f16"), ("--shard-size", "5G"),
                       ("--seed", "-1")):
-            self.refusal(USAGE, "synth", out, "--config", IDS_ONLY, *wrong)
+            self.assertIn(wrong[0], self.refusal(USAGE, "synth", out, "--config", IDS_ONLY, *wrong))
         self.refusal(FAILURE, "synth", out, "--config", out / "config.json")
         self.assertFalse(out.exists())
 

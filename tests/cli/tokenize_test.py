@@ -58,6 +58,21 @@ class Tokenize(ProgramTest):
     def test_special_tokens_are_read_when_asked_for(self):
         self.assertEqual(self.json("tokenize", "-p", "<|im_end|>", "--special", "--json")["ids"], [3842])
 
+    def test_a_token_beyond_the_embedding_is_refused_where_a_config_tells_its_size(self):
+        folder = self.byte_model()  # 512 tokens
+        self.assertEqual(self.json("tokenize", folder, "ab", "--json")["ids"], [97, 98])
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps({**config, "vocab_size": 511, "pad_token_id": 0}))
+        self.assertIn("vocab_size is 511", self.refusal(FAILURE, "tokenize", folder, "ab"))
+        (folder / "config.json").unlink()
+        self.assertEqual(self.json("tokenize", folder, "ab", "--json")["ids"], [97, 98])
+
+    def test_the_common_options_are_taken_and_change_nothing(self):
+        common = ("--threads", "3", "--prefill-chunk", "64", "--kv-type", "bf16", "--activations", "bf16", "--seed", "5")
+        lines = '{"text": "The whale"}'
+        self.assertEqual(self.output("tokenize", "--jsonl", *common, stdin=lines), self.output("tokenize", "--jsonl", stdin=lines))
+        self.refusal(USAGE, "tokenize", "--threads", "0", "-p", "x")
+
     def test_wrong_use_is_refused(self):
         self.assertIn("4096", self.refusal(USAGE, "tokenize", "--decode", "--ids", "4096"))
         self.refusal(USAGE, "tokenize", "--decode", "--ids", "-1")
@@ -67,7 +82,9 @@ class Tokenize(ProgramTest):
         self.refusal(USAGE, "tokenize", "--jsonl", "-p", "x")
         self.refusal(USAGE, "tokenize", stdin=b"\xff")
         self.refusal(FAILURE, "tokenize", IDS_ONLY, "text")
-        self.refusal(FAILURE, "tokenize", "text that is taken for a folder")
+        message = self.refusal(FAILURE, "tokenize", "text that is taken for a folder")
+        self.assertIn("is not a folder", message)
+        self.assertIn("-p TEXT", message)
 
 
 if __name__ == "__main__":

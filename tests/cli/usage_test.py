@@ -7,7 +7,7 @@ import unittest
 
 from program import IDS_ONLY, KILIN, ROOT, FAILURE, SUCCESS, TIMEOUT_S, TINY, USAGE, ProgramTest, kilin
 
-COMMANDS = ("generate", "chat", "tokenize", "logits", "info")
+COMMANDS = ("generate", "chat", "tokenize", "logits", "inspect", "verify", "synth", "info")
 
 
 class Usage(ProgramTest):
@@ -18,6 +18,8 @@ class Usage(ProgramTest):
             own = self.output(command, "--help")
             self.assertIn(f"kilin {command}", own)
             self.assertIn("--help", own)
+            self.assertNotIn("\n\n\n", own)
+            self.assertNotIn("COMMAND --help", own)  # the program's own footer
 
     def test_the_version_is_the_projects(self):
         version = ROOT.joinpath("CMakeLists.txt").read_text().split("project(kilin VERSION ")[1].split()[0]
@@ -40,13 +42,55 @@ class Usage(ProgramTest):
         self.refusal(USAGE, "info", env={**os.environ, "KILIN_ISA": "mmx"})
 
     def test_unknown_commands_options_and_arguments_are_usage_errors(self):
-        self.refusal(USAGE)
-        self.refusal(USAGE, "nonsense")
+        self.assertIn("'nonsense' is not a command; generate, chat,", self.refusal(USAGE, "nonsense"))
+        self.refusal(USAGE, "")
+        self.assertIn("'--two', 'three', '4'", self.refusal(USAGE, "generate", "one", "--two", "three", "4"))
         self.refusal(USAGE, "--nonsense")
         self.refusal(USAGE, "info", "surplus")
         for command in COMMANDS:
             self.refusal(USAGE, command, "--nonsense")
         self.refusal(USAGE, "generate", "-n")
+
+    def test_the_program_alone_shows_its_help_and_fails(self):
+        result = kilin()
+        self.assertEqual((result.returncode, result.stderr), (USAGE, b""))
+        self.assertEqual(result.stdout.decode(), self.output("--help"))
+
+    def test_an_empty_value_is_refused_by_the_options_name(self):
+        for command, options in {
+            "generate": ("--ids", "--system", "--max-tokens", "--stop", "--ctx", "--temp", "--top-k", "--seed", "--threads",
+                         "--kv-type", "--activations"),
+            "chat": ("--system", "--ctx", "--temp"),
+            "logits": ("--out", "--ids"),
+            "tokenize": ("--ids", "--threads", "--kv-type"),
+            "inspect": ("--layer", "--threads"),
+            "verify": ("--max-tokens", "--threads"),
+            "synth": ("--config", "--layers", "--dtype", "--shard-size", "--tokenizer"),
+        }.items():
+            for option in options:
+                for form in ((f"{option}=",), (option, "")):
+                    message = self.refusal(USAGE, command, *form, "--json" if command not in ("chat", "logits") else "--help")
+                    self.assertRegex(message, rf"\Akilin: {option} is (empty|''); expected ", form)
+            self.assertIn("MODEL is empty" if command != "synth" else "OUT is empty", self.refusal(USAGE, command, ""))
+        self.refusal(USAGE, "generate", "--prompt=", "-n", "5")
+
+    def test_a_short_option_with_an_equals_sign_is_explained(self):
+        self.assertIn("expected -n 5 or --max-tokens=5", self.refusal(USAGE, "generate", "-n=5"))
+        self.assertIn("expected -p x or --prompt=x", self.refusal(USAGE, "generate", "-p=x"))
+
+    def test_messages_name_options_as_they_are_typed(self):
+        for options, message in {
+            ("--temp", "-1"): "--temp is -1; expected 0 or",
+            ("--top-p", "0"): "--top-p is 0; expected",
+            ("--min-p", "2"): "--min-p is 2; expected",
+            ("--repetition-penalty", "0"): "--repetition-penalty is 0; expected",
+            ("--prefill-chunk", "0"): "--prefill-chunk is 0; expected a whole number from 1 to 65536",
+            ("--threads", "-1"): "--threads is '-1'; expected a whole number from 1 to 4096",
+            ("--kv-type", "q9"): "--kv-type is 'q9'; expected f32 or bf16",
+            ("--ids", "5,,6"): "--ids is '5,,6', whose id 2 is empty",
+        }.items():
+            self.assertIn(message, self.refusal(USAGE, "generate", *options))
+        self.assertIn("all picks the naive form", self.refusal(USAGE, "info", env={**os.environ, "KILIN_NAIVE": "1"}))
 
     def test_values_that_cannot_be_meant_are_usage_errors(self):
         for option, values in {
@@ -83,6 +127,8 @@ class Usage(ProgramTest):
             self.refusal(FAILURE, *command, folder, "--ids", "1")
         broken = self.ids_model(num_experts=17)
         self.refusal(FAILURE, "generate", broken, "--ids", "1")
+        (broken / "config.json").write_text('{\n  "rms_norm_eps": 1e999\n}')
+        self.assertIn("line 2, column 23", self.refusal(FAILURE, "generate", broken, "--ids", "1"))
         hot = self.ids_model()
         (hot / "generation_config.json").write_text(json.dumps({"temperature": -1}))
         self.assertIn("generation_config.json", self.refusal(FAILURE, "generate", hot, "--ids", "1"))
