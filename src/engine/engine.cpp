@@ -126,7 +126,8 @@ void Engine::admit() {
 
 // A prompt that does not fit is cut at a multiple of 64, which changes no byte. Chunks below 64 are cut as they come; then a
 // chunk goes in whole or not at all, so that where it is cut depends on its own length alone.
-void Engine::add_prompt_chunk(Request& request, size_t& budget) {
+void Engine::add_prompt_chunk(const std::shared_ptr<Request>& shared, size_t& budget) {
+  Request& request = *shared;
   const size_t left = request.unfed().size(), start = request.sequence_.tokens();
   size_t take = std::min(left, options_.prefill_chunk);
   if (options_.prefill_chunk >= kKdaChunk) {
@@ -137,7 +138,7 @@ void Engine::add_prompt_chunk(Request& request, size_t& budget) {
   budget -= take;
   batch_.add(request.sequence_, ForwardMode::Extend, request.unfed().first(take));
   if (take == left) batch_.want_last_row();
-  fed_.push_back({.request = &request, .tokens = take, .samples = take == left, .id = {}, .shown = {}});
+  fed_.push_back({.request = shared, .tokens = take, .samples = take == left, .id = {}, .shown = {}});
 }
 
 void Engine::build_batch() {
@@ -147,11 +148,11 @@ void Engine::build_batch() {
     if (request->in_prompt()) continue;
     batch_.add(request->sequence_, ForwardMode::Decode, request->unfed());
     batch_.want_last_row();
-    fed_.push_back({.request = request.get(), .tokens = 1, .samples = true, .id = {}, .shown = {}});
+    fed_.push_back({.request = request, .tokens = 1, .samples = true, .id = {}, .shown = {}});
   }
   size_t budget = options_.prefill_chunk;
   for (const auto& request : running_)
-    if (request->in_prompt()) add_prompt_chunk(*request, budget);
+    if (request->in_prompt()) add_prompt_chunk(request, budget);
 }
 
 StepResult Engine::step() {
@@ -163,6 +164,7 @@ StepResult Engine::step() {
     compute_batch();
   } catch (...) {
     for (const Fed& fed : fed_) fed.request->end(FinishReason::Error);
+    fed_.clear();
     end_cancelled();
     throw;
   }
@@ -213,6 +215,7 @@ void Engine::call_listeners() {
       if (!first) first = std::current_exception();
     }
   }
+  fed_.clear();
   if (first) std::rethrow_exception(first);
 }
 

@@ -85,7 +85,7 @@ class Engine {
 
  private:
   struct Fed {
-    Request* request;
+    std::shared_ptr<Request> request;  // alive until its listener was called, whoever else holds it
     size_t tokens;
     bool samples;  // its prompt is done: it gets a token
     std::optional<int32_t> id;
@@ -99,7 +99,7 @@ class Engine {
   void end_cancelled();
   void admit();
   void build_batch();
-  void add_prompt_chunk(Request& request, size_t& budget);
+  void add_prompt_chunk(const std::shared_ptr<Request>& shared, size_t& budget);
   void compute_batch();
   void call_listeners();
   void abandon(Request& request);

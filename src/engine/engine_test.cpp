@@ -251,6 +251,15 @@ TEST_F(TinyEngine, ATapThatThrowsEndsItsBatchAndTheEngineStaysUsable) {
   EXPECT_EQ(output(*again).front(), output(*r).front());
 }
 
+TEST_F(TinyEngine, ARequestThatNobodyElseHoldsHearsItsLastToken) {
+  const auto e = engine();
+  size_t heard = 0;
+  e->submit(some_ids(20, 1), {.max_new_tokens = 3}, [&](const TokenEvent&) { ++heard; });
+  while (e->step() == StepResult::Ran) {
+  }
+  EXPECT_EQ(heard, 3u);
+}
+
 TEST_F(TinyEngine, WhatRunThrowsLeavesNothingQueued) {
   const auto e = engine();
   const auto r = e->submit(some_ids(20, 1), {.max_new_tokens = 8});
