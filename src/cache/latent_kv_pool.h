@@ -37,8 +37,6 @@ class PageTable {
   /// Takes zeroed pages until `tokens` fit. @throws ResourceExhausted or bad_alloc, and then holds what it held before
   void grow(size_t tokens);
   std::span<const PageId> pages() const { return pages_; }
-  /// Whether its pages are, and those to come will be, of `pool`; true of a default-made table, which has no pool at all.
-  bool belongs_to(const LatentKvPool& pool) const { return pool_ == nullptr || pool_ == &pool; }
 
  private:
   LatentKvPool* pool_ = nullptr;

@@ -184,19 +184,6 @@ TEST(LatentKvPool, GivingPagesBackAllocatesNothing) {
   EXPECT_EQ(testing::allocations(), before);
 }
 
-TEST(PageTable, KnowsItsPool) {
-  LatentKvPool pool({.layers = 1, .width = kWidth, .type = KvType::f32}, 1);
-  LatentKvPool other({.layers = 1, .width = kWidth, .type = KvType::f32}, 1);
-  PageTable table(pool);
-  EXPECT_TRUE(table.belongs_to(pool));
-  EXPECT_FALSE(table.belongs_to(other)) << "even without pages: it would take the next ones from its own pool";
-  table.grow(1);
-  const PageTable moved = std::move(table);
-  EXPECT_TRUE(moved.belongs_to(pool));
-  EXPECT_FALSE(moved.belongs_to(other));
-  EXPECT_TRUE(PageTable().belongs_to(other));
-}
-
 TEST(KvType, UnknownNamesAreRefusedWithTheKnownOnes) {
   EXPECT_EQ(parse_kv_type("bf16"), KvType::bf16);
   try {

@@ -25,8 +25,6 @@ class StateHandle {
 
   bool valid() const { return pool_ != nullptr; }
   StateSlot slot() const { return slot_; }
-  /// Whether its slot is one of `pool`; true of an empty handle.
-  bool belongs_to(const RecurrentStatePool& pool) const { return pool_ == nullptr || pool_ == &pool; }
 
  private:
   friend class RecurrentStatePool;

@@ -147,16 +147,5 @@ TEST(RecurrentStatePool, ThatCannotBeCountedOrAddressedIsRefusedByName) {
             SIZE_MAX);
 }
 
-TEST(RecurrentStatePool, AHandleKnowsItsPool) {
-  RecurrentStatePool pool(kSmall, 1), other(kSmall, 1);
-  StateHandle handle = pool.acquire();
-  EXPECT_TRUE(handle.belongs_to(pool));
-  EXPECT_FALSE(handle.belongs_to(other));
-  const StateHandle moved = std::move(handle);
-  EXPECT_TRUE(moved.belongs_to(pool));
-  EXPECT_FALSE(moved.belongs_to(other));
-  EXPECT_TRUE(StateHandle().belongs_to(pool));
-}
-
 }  // namespace
 }  // namespace kilin
