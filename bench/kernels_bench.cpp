@@ -39,7 +39,7 @@ void matmul(benchmark::State& state, const KernelTable& table) {
   Tensor weights(DType::bf16, {N, K});
   for (size_t i = 0; i < N * K; ++i) weights.as<bf16>()[i] = to_bf16(static_cast<float>(random_uniform(2, i)) - 0.5f);
   const Tensor x = random_matrix(M, K), y = random_matrix(M, N);
-  const PackedMatrix w(WeightFormat::bf16, N, K, weights.data());
+  const PackedMatrix w(DType::bf16, N, K, weights.data());
   for (auto _ : state) table.matmul(w, view(x), 0, N, view(y));
   report(state, 2.0 * static_cast<double>(M * N * K), static_cast<double>(w.bytes()));
 }

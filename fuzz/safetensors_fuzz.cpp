@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     size_t covered = 0;
     for (const kilin::StoredTensor& tensor : kilin::parse_safetensors(file, "file").tensors) {
-      if (tensor.bytes.size() != tensor.elements() * kilin::size_of(tensor.dtype)) std::abort();
+      if (tensor.bytes.size() != tensor.format.bytes_of(tensor.elements())) std::abort();
       if (!tensor.bytes.empty() && (tensor.bytes.data() < file.data() || &tensor.bytes.back() > &file.back())) std::abort();
       covered += tensor.bytes.size();
     }

@@ -163,7 +163,7 @@ TEST(Checkpoint, OpensTheGoldenCheckpointWhole) {
   for (const auto& name : checkpoint->names()) bytes += checkpoint->require(name).bytes.size();
   EXPECT_EQ(bytes, 7622848u);
   EXPECT_EQ(checkpoint->require("model.layers.0.self_attn.A_log").shape, (Shape{1, 1, 4, 1}));
-  EXPECT_EQ(checkpoint->require("model.layers.0.self_attn.A_log").dtype, DType::f32);
+  EXPECT_EQ(checkpoint->require("model.layers.0.self_attn.A_log").format, DType::f32);
 }
 
 TEST(Checkpoint, OpensTheEmbeddedModel) {

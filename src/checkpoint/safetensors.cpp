@@ -67,7 +67,7 @@ class EntryParser {
     if ((data_start_ + range.begin) % size_of(dtype) != 0)
       fail(name, "begins at byte {} of the file; expected a multiple of {} for {}", data_start_ + range.begin, size_of(dtype),
            to_string(dtype));
-    return {.name = name, .dtype = dtype, .shape = shape, .bytes = data_.subspan(range.begin, stored), .file = source_};
+    return {.name = name, .format = dtype, .shape = shape, .bytes = data_.subspan(range.begin, stored), .file = source_};
   }
 
  private:

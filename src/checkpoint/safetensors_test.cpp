@@ -45,10 +45,10 @@ TEST(Safetensors, GivesEveryTensorItsDtypeShapeAndBytes) {
   ASSERT_EQ(header.tensors.size(), 4u);
   EXPECT_EQ(header.metadata.at("format"), "pt");
   EXPECT_EQ(header.tensors[0].name, "a");
-  EXPECT_EQ(header.tensors[0].dtype, DType::f32);
+  EXPECT_EQ(header.tensors[0].format, DType::f32);
   EXPECT_EQ(header.tensors[0].bytes.size(), 8u);
   EXPECT_EQ(header.tensors[1].name, "b");
-  EXPECT_EQ(header.tensors[1].dtype, DType::bf16);
+  EXPECT_EQ(header.tensors[1].format, DType::bf16);
   EXPECT_EQ(header.tensors[1].shape, (Shape{2, 3}));
   EXPECT_EQ(header.tensors[1].bytes[0], std::byte(8));
   EXPECT_EQ(header.tensors[1].bytes[11], std::byte(19));
@@ -65,8 +65,8 @@ TEST(Safetensors, KnowsEveryElementwiseDtypeByItsName) {
     for (size_t size : {1, 2, 4, 8}) {
       try {
         const auto header = parse(one + std::to_string(size) + "]}}", size);
-        EXPECT_EQ(safetensors_dtype(header.tensors.at(0).dtype), name);
-        EXPECT_EQ(size_of(header.tensors.at(0).dtype), size);
+        EXPECT_EQ(safetensors_dtype(header.tensors.at(0).format.dtype()), name);
+        EXPECT_EQ(header.tensors.at(0).format.bytes_of(1), size);
         ++sizes;
       } catch (const Error&) {
       }
@@ -233,7 +233,7 @@ TEST(SafetensorsFile, OpensTheGoldenFiles) {
   GOLDEN_OR_SKIP(path, "kda/01_single_T1.safetensors");
   const auto file = SafetensorsFile::open(path);
   EXPECT_EQ(file->require("hidden_states").shape, (Shape{1, 256}));
-  EXPECT_EQ(file->require("cu_seqlens").dtype, DType::i32);
+  EXPECT_EQ(file->require("cu_seqlens").format, DType::i32);
   EXPECT_EQ(file->require("final_recurrent_state").shape, (Shape{1, 2, 128, 128}));
 }
 

@@ -42,7 +42,7 @@ TEST(SafetensorsWriter, WhatIsWrittenIsReadBackWhateverTheSizeOfShards) {
     EXPECT_EQ(checkpoint->shards().size() == 1, shard_bytes == uint64_t{1} << 40);
     for (const auto& tensor : mixed_plan()) {
       const StoredTensor stored = checkpoint->require(tensor.name);
-      EXPECT_EQ(stored.dtype, tensor.dtype) << tensor.name;
+      EXPECT_EQ(stored.format, tensor.dtype) << tensor.name;
       EXPECT_EQ(stored.shape, tensor.shape) << tensor.name;
       EXPECT_BYTES_EQ(stored.bytes, content(tensor)) << tensor.name;
     }

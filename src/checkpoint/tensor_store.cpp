@@ -16,7 +16,7 @@ StoredTensor StoredTensor::rows(size_t begin, size_t end, std::string new_name) 
   std::copy(shape.begin(), shape.end(), extents.begin());
   extents[0] = end - begin;
   return {.name = std::move(new_name),
-          .dtype = dtype,
+          .format = format,
           .shape = Shape(std::span<const size_t>(extents.data(), shape.rank())),
           .bytes = bytes.subspan(begin * bytes_per_row, (end - begin) * bytes_per_row),
           .file = file};

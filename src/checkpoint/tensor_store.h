@@ -8,23 +8,23 @@
 #include <string_view>
 #include <vector>
 
-#include "core/dtype.h"
 #include "core/shape.h"
+#include "core/storage_format.h"
 
 namespace kilin {
 
-/// A tensor as it lies in a file: row-major, little-endian, aligned to its element. The bytes live as long as the store that
+/// A tensor as it lies in a file: row-major, little-endian, aligned to its element; blocks run along the last axis. The bytes live as long as the store that
 /// gave it.
 struct StoredTensor {
   std::string name;
-  DType dtype = DType::f32;
+  StorageFormat format = DType::f32;
   Shape shape;
   std::span<const std::byte> bytes;
   std::string file;  ///< where it stands, for messages
 
   size_t elements() const { return shape.elements(); }
 
-  /// Rows [begin, end) of the first axis under another name, in place. @pre rank >= 1, begin <= end <= shape[0]
+  /// Rows [begin, end) of the first axis under another name, in place. @pre rank >= 1 (2 with blocks), begin <= end <= shape[0]
   StoredTensor rows(size_t begin, size_t end, std::string new_name) const;
 
   /// The same bytes with other extents. @pre an equal number of elements

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/tensor_scan.h"
+#include "model/tensor_scan.h"
 #include "cli/output.h"
 #include "engine/memory_plan.h"
 #include "model/module_tree.h"

@@ -12,7 +12,7 @@ using Json = nlohmann::ordered_json;
 Json array_of(const Shape& shape) { return std::vector<size_t>(shape.begin(), shape.end()); }
 
 void describe(Json& json, const InventoryTensor& tensor) {
-  json["dtype"] = to_string(tensor.dtype);
+  json["dtype"] = to_string(tensor.format);
   json["shape"] = array_of(tensor.shape);
   json["presence"] = to_string(tensor.presence);
   if (!tensor.file.empty()) json["file"] = tensor.file;

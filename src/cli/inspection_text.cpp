@@ -32,7 +32,7 @@ void print_tree(Page& out, const ModuleNode& node, std::string label, size_t dep
   if (node.children.size() == 1 && node.children.front().tensor != nullptr && node.count == 1)
     return print_tree(out, node.children.front(), std::move(label), depth);
   if (node.tensor != nullptr) {
-    print_row(out, label, to_string(node.tensor->dtype), to_string(node.tensor->shape), node.parameters, node.bytes,
+    print_row(out, label, to_string(node.tensor->format), to_string(node.tensor->shape), node.parameters, node.bytes,
               remark_on(*node.tensor));
     return;
   }

@@ -44,7 +44,7 @@ std::string line_name(const InventoryTensor& tensor, Alike alike) {
 void print_line(Page& out, const Line& line) {
   std::string name = line.name;
   if (line.tensors > 1) name += fmt::format("  x{}", line.tensors);
-  out.print("{:<58} {:<5} {:<16}", name, to_string(line.tensor->dtype), to_string(line.tensor->shape));
+  out.print("{:<58} {:<5} {:<16}", name, to_string(line.tensor->format), to_string(line.tensor->shape));
   if (line.tensors == 0) {
     out.print(" {}\n", line.tensor->fault.empty() ? to_string(line.tensor->presence) : line.tensor->fault);
     return;
@@ -62,7 +62,7 @@ std::string LayerInspection::text(Alike alike) const {
   std::map<std::string, size_t> line_of;
   for (const auto& [tensor, statistics] : tensors) {
     const std::string name = line_name(tensor, alike);
-    const auto [at, is_new] = line_of.emplace(fmt::format("{} {}", name, to_string(tensor.dtype)), lines.size());
+    const auto [at, is_new] = line_of.emplace(fmt::format("{} {}", name, to_string(tensor.format)), lines.size());
     if (is_new) lines.push_back({.name = name, .tensor = &tensor});
     if (tensor.presence == Presence::Stored && tensor.fault.empty()) lines[at->second].add(statistics, tensor.parameters());
   }

@@ -14,12 +14,12 @@ using testing::Form;
 using testing::Matrix;
 using testing::Random;
 
-constexpr WeightFormat kFormats[] = {WeightFormat::f32, WeightFormat::f16, WeightFormat::bf16};
+constexpr DType kFormats[] = {DType::f32, DType::f16, DType::bf16};
 
 // Weights in one format, at an address that is a multiple of an element only, and their values in double.
 struct Weights {
-  Weights(WeightFormat format, size_t rows, size_t cols, Random& random) : values(rows * cols), bytes(4 + values.size() * 4) {
-    const size_t size = format == WeightFormat::f32 ? 4 : 2;
+  Weights(DType format, size_t rows, size_t cols, Random& random) : values(rows * cols), bytes(4 + values.size() * 4) {
+    const size_t size = format == DType::f32 ? 4 : 2;
     std::byte* data = bytes.data() + size;
     for (size_t i = 0; i < values.size(); ++i) {
       const float x = random();
@@ -27,9 +27,9 @@ struct Weights {
         std::memcpy(data + i * size, &stored, size);
         values[i] = static_cast<double>(value);
       };
-      if (format == WeightFormat::f32)
+      if (format == DType::f32)
         put(x, x);
-      else if (format == WeightFormat::f16)
+      else if (format == DType::f16)
         put(to_f16(x), to_float(to_f16(x)));
       else
         put(to_bf16(x), to_float(to_bf16(x)));
@@ -53,7 +53,7 @@ std::vector<float> product(const Weights& w, const Matrix& x, size_t M, size_t N
 }
 
 TEST(Matmul, AgreesWithDoubleForEveryFormatAndAllSmallShapes) {
-  for (WeightFormat format : kFormats)
+  for (DType format : kFormats)
     for (size_t K = 1; K <= 70; K += K < 36 ? 1 : 5)
       for (size_t M : {0, 1, 2, 3, 5, 8, 13}) {
         const size_t N = 1 + K % 11;
@@ -71,7 +71,7 @@ TEST(Matmul, AgreesWithDoubleForEveryFormatAndAllSmallShapes) {
 
 TEST(Matmul, StaysAccurateOverLongRows) {
   constexpr size_t M = 3, N = 9, K = 9216;
-  for (WeightFormat format : kFormats) {
+  for (DType format : kFormats) {
     Random random(1);
     const Weights w(format, N, K, random);
     const Matrix x(M, K, random);
@@ -85,7 +85,7 @@ TEST(Matmul, StaysAccurateOverLongRows) {
 
 TEST(Matmul, RowsAloneOrTogetherAndAnyCutOfColumnsGiveTheSameBytes) {
   constexpr size_t M = 29, N = 23;
-  for (WeightFormat format : kFormats)
+  for (DType format : kFormats)
     for (size_t K : {5, 64, 257}) {
       Random random(K);
       const Weights w(format, N, K, random);
@@ -118,7 +118,7 @@ TEST(Matmul, RowsAloneOrTogetherAndAnyCutOfColumnsGiveTheSameBytes) {
 TEST(Matmul, BlocksOfRowsThatOutgrowTheCacheGiveTheSameBytes) {
   constexpr size_t M = 30, N = 5, K = 9217;
   Random random(2);
-  const Weights w(WeightFormat::bf16, N, K, random);
+  const Weights w(DType::bf16, N, K, random);
   const Matrix x(M, K, random);
   for (const Form& form : testing::isa_forms()) {
     Matrix whole(M, N), last(1, N);
@@ -130,7 +130,7 @@ TEST(Matmul, BlocksOfRowsThatOutgrowTheCacheGiveTheSameBytes) {
 
 TEST(Matmul, SlicedWeightsAreTheirRows) {
   Random random(5);
-  const Weights w(WeightFormat::bf16, 12, 40, random);
+  const Weights w(DType::bf16, 12, 40, random);
   const Matrix x(2, 40, random);
   for (const Form& form : testing::all_forms()) {
     Matrix whole(2, 12), part(2, 5);
@@ -142,7 +142,7 @@ TEST(Matmul, SlicedWeightsAreTheirRows) {
 }
 
 TEST(MatmulTransposed, AgreesWithDoubleAndGivesRowsTheSameBytesAloneOrTogether) {
-  for (WeightFormat format : kFormats)
+  for (DType format : kFormats)
     for (size_t K = 1; K <= 140; K += K < 36 ? 1 : 13) {
       const size_t N = 1 + K % 13, M = 1 + K % 6;
       Random random(K);
@@ -168,7 +168,7 @@ TEST(MatmulTransposed, AgreesWithDoubleAndGivesRowsTheSameBytesAloneOrTogether) 
 }
 
 TEST(GatherRows, GivesTheRowsExactly) {
-  for (WeightFormat format : kFormats)
+  for (DType format : kFormats)
     for (size_t K = 1; K <= 70; ++K) {
       Random random(K);
       const Weights table(format, 6, K, random);
@@ -187,7 +187,7 @@ TEST(GatherRows, GivesTheRowsExactly) {
 TEST(GatherRows, WidensEveryHalfPrecisionNumberExactly) {
   std::vector<f16> all(65536);
   for (uint32_t bits = 0; bits < all.size(); ++bits) all[bits].bits = static_cast<uint16_t>(bits);
-  const PackedMatrix table(WeightFormat::f16, 1, all.size(), all.data());
+  const PackedMatrix table(DType::f16, 1, all.size(), all.data());
   const int32_t id = 0;
   for (const Form& form : testing::isa_forms()) {
     std::vector<float> out(all.size());

@@ -3,45 +3,54 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
-#include "core/dtype.h"
-#include "core/tensor.h"
+#include "core/storage_format.h"
+#include "kernels/quant/panels.h"
 
 namespace kilin {
 
-/// How the elements of a weight matrix are stored. Plain formats are row-major, as in the checkpoint, so that they are used
-/// where the file is mapped; block-quantised ones will be stored by register tile.
-enum class WeightFormat : uint8_t { f32, f16, bf16 };
-
-std::string_view to_string(WeightFormat format);
-
 /// A weight matrix W of [rows, cols] = [out_features, in_features], as the checkpoint stores linear layers: y = x W^T.
 ///
-/// It refers to bytes that a mapped file or a Tensor owns and which must outlive it. Slicing copies nothing. Rows need not be
-/// aligned to more than their element.
+/// Elements of a DType stand row by row as in the checkpoint, so that they are used where the file is mapped. Blocks stand row
+/// by row too where single rows are gathered (the embedding), and in panels of 16 rows where products read them
+/// (quant/panels.h). It refers to bytes that a mapped file or a Tensor owns and which must outlive it. Rows need not be aligned
+/// to more than their element; panels start at multiples of 64 bytes.
 class PackedMatrix {
  public:
+  enum class Layout : uint8_t { Rows, Panels };
+
   PackedMatrix() = default;
-  PackedMatrix(WeightFormat format, size_t rows, size_t cols, const void* data)
+  PackedMatrix(StorageFormat format, size_t rows, size_t cols, const void* data)
       : data_(static_cast<const std::byte*>(data)), rows_(rows), cols_(cols), format_(format) {}
 
-  WeightFormat format() const { return format_; }
+  /// @param data of panel_bytes(format, rows, cols) bytes that pack_panels wrote
+  static PackedMatrix of_panels(BlockFormat format, size_t rows, size_t cols, const void* data) {
+    PackedMatrix matrix(format, rows, cols, data);
+    matrix.layout_ = Layout::Panels;
+    return matrix;
+  }
+
+  StorageFormat format() const { return format_; }
+  Layout layout() const { return layout_; }
+  bool has_panels() const { return layout_ == Layout::Panels; }
   size_t rows() const { return rows_; }
   size_t cols() const { return cols_; }
-  size_t bytes_per_row() const { return cols_ * (format_ == WeightFormat::f32 ? 4 : 2); }
-  size_t bytes() const { return rows_ * bytes_per_row(); }
+  size_t bytes() const { return has_panels() ? panel_bytes(format_.block(), rows_, cols_) : rows_ * bytes_per_row(); }
   const std::byte* data() const { return data_; }
+
+  /// @pre !has_panels()
+  size_t bytes_per_row() const { return assert(!has_panels()), format_.bytes_of(cols_); }
   const std::byte* row(size_t r) const { return data_ + r * bytes_per_row(); }
 
-  /// Rows [begin, end): one head's or one rank's share.
+  /// Rows [begin, end): one head's or one rank's share. Copies nothing. @pre !has_panels()
   PackedMatrix slice_rows(size_t begin, size_t end) const { return {format_, end - begin, cols_, row(begin)}; }
 
  private:
   const std::byte* data_ = nullptr;
   size_t rows_ = 0;
   size_t cols_ = 0;
-  WeightFormat format_ = WeightFormat::bf16;
+  StorageFormat format_ = DType::bf16;
+  Layout layout_ = Layout::Rows;
 };
 
 }  // namespace kilin

@@ -95,7 +95,7 @@ TEST_P(GoldenTrace, EveryIntermediateIsTheReferences) {
     const StoredTensor t = trace->require(name);
     std::vector<float> out(t.elements());
     for (size_t i = 0; i < out.size(); ++i)
-      out[i] = t.dtype == DType::i32 ? static_cast<float>(reinterpret_cast<const int32_t*>(t.bytes.data())[i])
+      out[i] = t.format == DType::i32 ? static_cast<float>(reinterpret_cast<const int32_t*>(t.bytes.data())[i])
                                      : reinterpret_cast<const float*>(t.bytes.data())[i];
     return out;
   };

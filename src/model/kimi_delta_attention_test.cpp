@@ -25,7 +25,7 @@ using Floats = std::vector<float>;
 
 Floats floats(const StoredTensor& t) {
   const auto* p = reinterpret_cast<const float*>(t.bytes.data());
-  EXPECT_EQ(t.dtype, DType::f32) << t.name;
+  EXPECT_EQ(t.format, DType::f32) << t.name;
   return {p, p + t.elements()};
 }
 

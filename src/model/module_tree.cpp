@@ -46,7 +46,7 @@ void enter(ModuleNode& node, std::string_view path, const InventoryTensor& tenso
 // What must be equal for modules to look alike.
 std::string looks(const ModuleNode& node) {
   if (node.tensor != nullptr)
-    return fmt::format("{}{}{}{}", to_string(node.tensor->dtype), to_string(node.tensor->shape),
+    return fmt::format("{}{}{}{}", to_string(node.tensor->format), to_string(node.tensor->shape),
                        to_string(node.tensor->presence), node.tensor->fault);
   std::string text = node.kind + "(";
   for (const ModuleNode& child : node.children) text += fmt::format("{}x{}:{};", child.name, child.count, looks(child));

@@ -47,7 +47,7 @@ std::map<std::string, Native> native_tensors(const Checkpoint& published, const 
     Shape shape = tensor.shape;
     if (name.ends_with("A_log")) shape = {c.kda_num_heads, 1};
     if (name.ends_with("dt_bias")) shape = {c.kda_num_heads, c.kda_head_dim};
-    native[other] = {tensor.dtype, shape, {tensor.bytes.begin(), tensor.bytes.end()}};
+    native[other] = {tensor.format.dtype(), shape, {tensor.bytes.begin(), tensor.bytes.end()}};
   }
   for (size_t layer = 0; layer < c.num_hidden_layers; ++layer) {
     const std::string prefix = "model.layers." + std::to_string(layer) + ".";
@@ -102,7 +102,7 @@ TEST_F(NativeNames, ViewsHoldThePublishedBytesWithoutACopy) {
   for (const std::string& name : published_->names()) {
     const StoredTensor got = view->require(name), want = published_->require(name);
     EXPECT_EQ(got.name, name);
-    EXPECT_EQ(got.dtype, want.dtype) << name;
+    EXPECT_EQ(got.format, want.format) << name;
     EXPECT_EQ(got.elements(), want.elements()) << name;
     EXPECT_BYTES_EQ(got.bytes, want.bytes) << name;
   }

@@ -66,8 +66,8 @@ TEST(SyntheticCheckpoint, HoldsTheTensorsOfItsConfiguration) {
     uint64_t bytes = 0;
     for (const std::string& name : store->names()) bytes += store->require(name).bytes.size();
     EXPECT_EQ(size.bytes, bytes);
-    EXPECT_EQ(store->require("lm_head.weight").dtype, dtype);
-    EXPECT_EQ(store->require("model.layers.0.self_attn.A_log").dtype, DType::f32);
+    EXPECT_EQ(store->require("lm_head.weight").format, dtype);
+    EXPECT_EQ(store->require("model.layers.0.self_attn.A_log").format, DType::f32);
   }
 }
 

@@ -20,7 +20,7 @@ InventoryTensor look_at(const TensorStore* store, const ExpectedTensor& expected
     const auto stored = store->find(expected.name);
     tensor.presence = stored ? Presence::Stored : Presence::Missing;
     if (!stored) return tensor;
-    tensor.dtype = stored->dtype;
+    tensor.format = stored->format;
     tensor.shape = stored->shape;
     tensor.file = stored->file;
     tensor.fault = fault_of(*stored, expected);

@@ -26,13 +26,13 @@ struct InventoryTensor {
   std::string name;
   const WeightPattern* pattern;
   Presence presence;
-  DType dtype;        ///< as stored; of the published checkpoint where it is not
-  Shape shape;        ///< likewise
-  std::string file;   ///< the path; empty unless stored
-  std::string fault;  ///< what is wrong with its shape or dtype; empty if nothing
+  StorageFormat format;  ///< as stored; of the published checkpoint where it is not
+  Shape shape;           ///< likewise
+  std::string file;      ///< the path; empty unless stored
+  std::string fault;     ///< what is wrong with its shape or dtype; empty if nothing
 
   uint64_t parameters() const { return shape.elements(); }
-  uint64_t bytes() const { return parameters() * size_of(dtype); }
+  uint64_t bytes() const { return format.bytes_of(parameters()); }
 };
 
 struct TensorInventory {

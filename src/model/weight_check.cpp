@@ -155,8 +155,8 @@ void check(const TensorStore& store, std::span<const std::string> names, std::ve
 
 std::string fault_of(const StoredTensor& tensor, const ExpectedTensor& expected) {
   const WeightPattern& pattern = *expected.pattern;
-  if (!pattern.allows(tensor.dtype))
-    return fmt::format("has dtype {}; expected one of {}", to_string(tensor.dtype), list_of(pattern.dtypes));
+  if (!pattern.allows(tensor.format))
+    return fmt::format("has dtype {}; expected one of {}", to_string(tensor.format), list_of(pattern.dtypes));
   if (pattern.any_shape) {
     if (tensor.elements() == expected.shape.elements()) return "";
     return fmt::format("has shape {}; expected {} elements ({})", to_string(tensor.shape), expected.shape.elements(),

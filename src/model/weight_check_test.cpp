@@ -42,7 +42,7 @@ class FakeStore final : public TensorStore {
 
  private:
   void put(const std::string& name, DType dtype, const Shape& shape) {
-    tensors_[name] = {.name = name, .dtype = dtype, .shape = shape, .bytes = {}, .file = "file"};
+    tensors_[name] = {.name = name, .format = dtype, .shape = shape, .bytes = {}, .file = "file"};
   }
 
   std::map<std::string, StoredTensor, std::less<>> tensors_;

@@ -175,7 +175,9 @@ std::string_view to_string(ShardRule rule) {
   return "?";
 }
 
-bool WeightPattern::allows(DType dtype) const { return std::find(dtypes.begin(), dtypes.end(), dtype) != dtypes.end(); }
+bool WeightPattern::allows(StorageFormat format) const {
+  return std::any_of(dtypes.begin(), dtypes.end(), [&](DType dtype) { return format == dtype; });
+}
 
 std::span<const WeightPattern> weight_patterns() { return kPatterns; }
 

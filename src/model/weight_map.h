@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "checkpoint/tensor_store.h"
-#include "core/dtype.h"
 #include "core/shape.h"
+#include "core/storage_format.h"
 #include "model/model_config.h"
 
 namespace kilin {
@@ -44,11 +44,11 @@ struct WeightPattern {
   std::string_view field;    ///< "KimiDeltaAttention.q_proj"
   Where where;
   std::span<const Extent> shape;
-  std::span<const DType> dtypes;  ///< that it may be stored as; first what the published checkpoint uses
+  std::span<const DType> dtypes;  ///< that it may be stored as; first what the published checkpoint uses.
   ShardRule shard;
   bool any_shape = false;  ///< only the number of elements counts: A_log and dt_bias stand under several shapes
 
-  bool allows(DType dtype) const;
+  bool allows(StorageFormat format) const;
 };
 
 std::span<const WeightPattern> weight_patterns();

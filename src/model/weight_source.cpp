@@ -12,22 +12,15 @@ namespace kilin {
 
 namespace {
 
-WeightFormat format_of(const StoredTensor& tensor) {
-  switch (tensor.dtype) {
-    case DType::f32:
-      return WeightFormat::f32;
-    case DType::f16:
-      return WeightFormat::f16;
-    case DType::bf16:
-      return WeightFormat::bf16;
-    default:
-      raise(ErrorCode::Unsupported, "{}: tensor '{}' has dtype {}; expected f32, f16 or bf16", tensor.file, tensor.name,
-            to_string(tensor.dtype));
-  }
+void require_float(const StoredTensor& tensor) {
+  if (tensor.format == DType::f32 || tensor.format == DType::f16 || tensor.format == DType::bf16) return;
+  raise(ErrorCode::Unsupported, "{}: tensor '{}' is stored as {}; expected f32, f16 or bf16", tensor.file, tensor.name,
+        to_string(tensor.format));
 }
 
 // A copy as fp32 of another shape with as many elements.
 Tensor as_f32(const StoredTensor& tensor, const Shape& shape) {
+  require_float(tensor);
   Tensor copy(DType::f32, shape);
   float* out = copy.as<float>();
   const size_t n = shape.elements();
@@ -38,15 +31,17 @@ Tensor as_f32(const StoredTensor& tensor, const Shape& shape) {
       out[i] = to_float(value);
     }
   };
-  switch (format_of(tensor)) {
-    case WeightFormat::f32:
+  switch (tensor.format.dtype()) {
+    case DType::f32:
       if (n > 0) std::memcpy(out, tensor.bytes.data(), n * sizeof(float));
       break;
-    case WeightFormat::f16:
+    case DType::f16:
       convert(f16{});
       break;
-    case WeightFormat::bf16:
+    case DType::bf16:
       convert(bf16{});
+      break;
+    default:
       break;
   }
   return copy;
@@ -98,7 +93,8 @@ StoredTensor WeightSource::take(std::string_view name) {
 PackedMatrix WeightSource::matrix(std::string_view name, size_t rows, size_t cols) {
   const StoredTensor tensor = take(name);
   if (tensor.shape != Shape{rows, cols}) raise_shape(tensor, to_string(Shape{rows, cols}));
-  return {format_of(tensor), rows, cols, tensor.bytes.data()};
+  require_float(tensor);
+  return {tensor.format, rows, cols, tensor.bytes.data()};
 }
 
 Tensor WeightSource::vector(std::string_view name, size_t n) {

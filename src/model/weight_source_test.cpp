@@ -39,7 +39,7 @@ std::string error_of(F call, ErrorCode code) {
 TEST_F(WeightSourceOfTiny, AMatrixIsAViewOfTheMappedBytes) {
   WeightSource source = WeightSource::open(checkpoint_, config_);
   const PackedMatrix matrix = source.matrix("lm_head.weight", 4096, 256);
-  EXPECT_EQ(matrix.format(), WeightFormat::bf16);
+  EXPECT_EQ(matrix.format(), DType::bf16);
   EXPECT_EQ(matrix.row(0), checkpoint_->require("lm_head.weight").bytes.data());
   EXPECT_EQ(source.store(), checkpoint_);
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/tensor_scan.h"
+#include "model/tensor_scan.h"
 #include "model/tensor_inventory.h"
 
 namespace kilin {

@@ -62,13 +62,15 @@ inline void matmul_of(const PackedMatrix& w, MatView<const float> x, size_t begi
 
 void matmul(const PackedMatrix& w, MatView<const float> x, size_t begin, size_t end, MatView<float> y) {
   assert(begin <= end && end <= w.rows() && x.cols() == w.cols() && x.rows() == y.rows());
-  switch (w.format()) {
-    case WeightFormat::f32:
+  switch (w.format().dtype()) {
+    case DType::f32:
       return matmul_of<float>(w, x, begin, end, y);
-    case WeightFormat::f16:
+    case DType::f16:
       return matmul_of<f16>(w, x, begin, end, y);
-    case WeightFormat::bf16:
+    case DType::bf16:
       return matmul_of<bf16>(w, x, begin, end, y);
+    default:
+      return assert(false);
   }
 }
 
@@ -115,13 +117,15 @@ inline void matmul_transposed_of(const PackedMatrix& w, MatView<const float> x, 
 
 void matmul_transposed(const PackedMatrix& w, MatView<const float> x, MatView<float> y) {
   assert(x.cols() == w.rows() && y.cols() == w.cols() && x.rows() == y.rows());
-  switch (w.format()) {
-    case WeightFormat::f32:
+  switch (w.format().dtype()) {
+    case DType::f32:
       return matmul_transposed_of<float>(w, x, y);
-    case WeightFormat::f16:
+    case DType::f16:
       return matmul_transposed_of<f16>(w, x, y);
-    case WeightFormat::bf16:
+    case DType::bf16:
       return matmul_transposed_of<bf16>(w, x, y);
+    default:
+      return assert(false);
   }
 }
 
@@ -138,12 +142,14 @@ inline void gather_rows_of(const PackedMatrix& table, std::span<const int32_t> i
 }
 
 void gather_rows(const PackedMatrix& table, std::span<const int32_t> ids, MatView<float> out) {
-  switch (table.format()) {
-    case WeightFormat::f32:
+  switch (table.format().dtype()) {
+    case DType::f32:
       return gather_rows_of<float>(table, ids, out);
-    case WeightFormat::f16:
+    case DType::f16:
       return gather_rows_of<f16>(table, ids, out);
-    case WeightFormat::bf16:
+    case DType::bf16:
       return gather_rows_of<bf16>(table, ids, out);
+    default:
+      return assert(false);
   }
 }

@@ -1,4 +1,4 @@
-#include "checkpoint/tensor_scan.h"
+#include "model/tensor_scan.h"
 
 #include <algorithm>
 #include <array>
@@ -46,7 +46,7 @@ FiniteScan scan_block(const std::byte* data, size_t begin, size_t end, const For
 
 FiniteScan scan_block(const StoredTensor& tensor, size_t begin, size_t end) {
   const std::byte* data = tensor.bytes.data();
-  switch (tensor.dtype) {
+  switch (tensor.format.dtype()) {
     case DType::f16:
       return scan_block(data, begin, end, kF16);
     case DType::bf16:
@@ -56,7 +56,8 @@ FiniteScan scan_block(const StoredTensor& tensor, size_t begin, size_t end) {
     case DType::f64:
       return scan_block(data, begin, end, kF64);
     default: {
-      const auto bytes = tensor.bytes.subspan(begin * size_of(tensor.dtype), (end - begin) * size_of(tensor.dtype));
+      const auto bytes =
+          tensor.bytes.subspan(begin * size_of(tensor.format.dtype()), (end - begin) * size_of(tensor.format.dtype()));
       FiniteScan scan;
       scan.all_zero = std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
       return scan;
@@ -87,7 +88,7 @@ double value_at(const StoredTensor& tensor, size_t index) {
     std::memcpy(&value, tensor.bytes.data() + index * sizeof(value), sizeof(value));
     return value;
   };
-  switch (tensor.dtype) {
+  switch (tensor.format.dtype()) {
     case DType::f16:
       return static_cast<double>(to_float(read(f16{})));
     case DType::bf16:
@@ -117,9 +118,9 @@ FiniteScan scan_finite(const StoredTensor& tensor, ThreadPool& pool) {
 
 TensorStatistics tensor_statistics(const StoredTensor& tensor, ThreadPool& pool) {
   constexpr std::array kFloats = {DType::f32, DType::f16, DType::bf16, DType::f64};
-  if (std::ranges::find(kFloats, tensor.dtype) == kFloats.end())
+  if (std::ranges::none_of(kFloats, [&](DType dtype) { return tensor.format == dtype; }))
     raise(ErrorCode::Unsupported, "{}: tensor '{}' is of {}; expected f32, f16, bf16 or f64", tensor.file,
-          printable(tensor.name), to_string(tensor.dtype));
+          printable(tensor.name), to_string(tensor.format));
   Sums whole;
   for (const Sums& part : block_by_block(tensor, pool, [&](size_t begin, size_t end) {
          Sums sums;

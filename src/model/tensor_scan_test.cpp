@@ -1,4 +1,4 @@
-#include "checkpoint/tensor_scan.h"
+#include "model/tensor_scan.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace kilin {
 namespace {
 
 StoredTensor stored(const Tensor& tensor) {
-  return {.name = "t", .dtype = tensor.dtype(), .shape = tensor.shape(), .bytes = {tensor.data(), tensor.bytes()}, .file = "f"};
+  return {.name = "t", .format = tensor.dtype(), .shape = tensor.shape(), .bytes = {tensor.data(), tensor.bytes()}, .file = "f"};
 }
 
 // Values in [-1, 1), of several blocks.

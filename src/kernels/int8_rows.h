@@ -1,0 +1,30 @@
+// Activations as int8: what the integer products read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/mat_view.h"
+
+namespace kilin {
+
+/// Columns that share one activation scale. It divides every rank's share of a row, so that a scale depends on no rank.
+inline constexpr size_t kInt8Group = 256;
+/// Columns a sum of `Int8Rows::sums` is over.
+inline constexpr size_t kInt8SumGroup = 16;
+
+/// x[t, k] is about values[t, k] * scales[t, k / 256]. A product with it is
+///   y[t, n] = sum over groups of 256: scale * (sum over weight groups: w_scale * sum(code * value) + w_offset * sum(value)).
+struct Int8Rows {
+  MatView<int8_t> values;  ///< [T, K], -127 .. 127
+  MatView<float> scales;   ///< [T, ceil(K / 256)] largest magnitude of the group / 127
+  MatView<int16_t> sums;   ///< [T, ceil(K / 16)] of values, 16 columns each
+
+  size_t rows() const { return values.rows(); }
+  size_t cols() const { return values.cols(); }
+  Int8Rows slice(size_t begin, size_t end) const {
+    return {values.rows(begin, end), scales.rows(begin, end), sums.rows(begin, end)};
+  }
+};
+
+}  // namespace kilin
