@@ -13,8 +13,8 @@
 
 namespace kilin {
 
-/// A tensor as it lies in a file: row-major, little-endian, aligned to its element; blocks run along the last axis. The bytes live as long as the store that
-/// gave it.
+/// A tensor as it lies in a file: row-major, little-endian, aligned to its element; blocks run along the last axis. The bytes
+/// live as long as the store that gave it.
 struct StoredTensor {
   std::string name;
   StorageFormat format = DType::f32;
@@ -46,6 +46,10 @@ class TensorStore {
   virtual const std::string& source() const = 0;
 
   bool contains(std::string_view name) const;
+
+  /// The name that a tensor has in the file, or would have if it were there: for messages. Another one where a store translates
+  /// names.
+  virtual std::string stored_name(std::string_view name) const { return std::string(name); }
 
   /// @throws NotFound, and what find() throws
   StoredTensor require(std::string_view name) const;

@@ -37,13 +37,13 @@ size_t require_context(uint64_t ctx, const LoadedModel& model) {
   const size_t most = model.config().model_max_length;
   if (ctx > most)
     raise(ErrorCode::InvalidArgument, "--ctx is {}; expected 1 to {}, the model_max_length of {}", ctx, most,
-          model.folder.string());
+          model.path().string());
   return ctx;
 }
 
-LoadedModel load_model(const Context& context, const std::filesystem::path& folder, const InterruptGuard& interrupts) {
+LoadedModel load_model(const Context& context, const std::filesystem::path& path, const InterruptGuard& interrupts) {
   Progress bar(context.err, "loading");
-  return LoadedModel::load(folder, [&](size_t done, size_t total) {
+  return LoadedModel::load(path, [&](size_t done, size_t total) {
     interrupts.check();
     bar.update(done, total);
   });

@@ -34,6 +34,6 @@ struct EngineFlags {
 size_t require_context(uint64_t ctx, const LoadedModel& model);
 
 /// Loads a model, with a bar where that takes long. @throws as LoadedModel::load, and as InterruptGuard::check
-LoadedModel load_model(const Context& context, const std::filesystem::path& folder, const InterruptGuard& interrupts);
+LoadedModel load_model(const Context& context, const std::filesystem::path& path, const InterruptGuard& interrupts);
 
 }  // namespace kilin::cli

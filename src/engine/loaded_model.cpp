@@ -2,9 +2,6 @@
 
 #include <algorithm>
 
-#include "checkpoint/checkpoint.h"
-#include "core/error.h"
-
 namespace kilin {
 
 namespace {
@@ -24,19 +21,14 @@ std::vector<int32_t> stop_ids_of(const ModelConfig& config, const GenerationConf
 
 }  // namespace
 
-LoadedModel LoadedModel::load(const std::filesystem::path& folder, const KimiLinearForCausalLM::Progress& progress) {
-  if (!std::filesystem::is_directory(folder))
-    raise(ErrorCode::NotFound, "{}: not a folder; expected that of a model", folder.string());
+LoadedModel LoadedModel::load(const std::filesystem::path& path, const KimiLinearForCausalLM::Progress& progress) {
   LoadedModel loaded;
-  loaded.folder = folder;
-  const ModelConfig config = ModelConfig::read(folder);
-  loaded.generation = GenerationConfig::read(folder, config.vocab_size);
-  if (Tokenizer::exists(folder)) {
-    auto tokenizer = std::make_shared<Tokenizer>(Tokenizer::load(folder));
-    tokenizer->require_vocabulary(config.vocab_size);
-    loaded.tokenizer = std::move(tokenizer);
-  }
-  WeightSource source = WeightSource::open(Checkpoint::open(folder), config);
+  loaded.files = ModelFiles::open(path);
+  const ModelConfig config = loaded.files->config();
+  loaded.generation = loaded.files->generation(config);
+  loaded.tokenizer = loaded.files->tokenizer();
+  if (loaded.tokenizer) loaded.tokenizer->require_vocabulary(config.vocab_size);
+  WeightSource source = WeightSource::open(loaded.files->weights(config), config);
   loaded.weights = source.store();
   loaded.model = KimiLinearForCausalLM::load(source, config, progress);
   loaded.stop_ids = stop_ids_of(config, loaded.generation, loaded.tokenizer.get());
@@ -50,7 +42,7 @@ uint64_t LoadedModel::weight_bytes() const {
 }
 
 const Tokenizer& LoadedModel::require_tokenizer() const {
-  if (!tokenizer) Tokenizer::raise_missing(folder);
+  if (!tokenizer) files->raise_no_tokenizer();
   return *tokenizer;
 }
 

@@ -117,7 +117,7 @@ Check check_perplexity(CheckReporter& reporter, Engine& engine, const std::vecto
 }
 
 std::vector<int32_t> eval_ids(Engine& engine, const Json& json, const std::string& source) {
-  const fs::path text = engine.loaded().folder / "eval.txt";
+  const fs::path text = engine.loaded().path() / "eval.txt";
   std::vector<int32_t> ids = engine.loaded().require_tokenizer().encode(read_file(text));
   const auto predictions = require<size_t>(json, "eval_tokens", source);
   if (ids.size() != predictions + 1)
@@ -129,8 +129,8 @@ std::vector<int32_t> eval_ids(Engine& engine, const Json& json, const std::strin
 }  // namespace
 
 void check_expected(CheckReporter& reporter, Engine& engine) {
-  const fs::path file = engine.loaded().folder / "expected.json";
-  const fs::path logits = engine.loaded().folder / "expected_logits.npy";
+  const fs::path file = engine.loaded().path() / "expected.json";
+  const fs::path logits = engine.loaded().path() / "expected_logits.npy";
   if (!fs::exists(file)) return;
   const std::string source = file.string();
   Json json;
