@@ -12,7 +12,6 @@ namespace kilin {
 
 namespace {
 
-constexpr size_t kMaxNameBytes = 65535;       // of a key or a tensor
 constexpr size_t kLeastKeyBytes = 8 + 4 + 1;  // an empty name, a type, a byte
 constexpr size_t kLeastTensorBytes = 8 + 4 + 8 + 4 + 8;
 constexpr size_t kMaxAlignment = size_t{1} << 20;
@@ -112,8 +111,8 @@ class Parser {
   std::string_view name(std::string_view what) {
     const size_t position = in_.position();
     const std::string_view text = in_.string(what);
-    if (text.empty() || text.size() > kMaxNameBytes)
-      corrupt("{} at byte {} has {} bytes; expected 1 to {}", what, position, text.size(), kMaxNameBytes);
+    if (text.empty() || text.size() > kMaxGgufNameBytes)
+      corrupt("{} at byte {} has {} bytes; expected 1 to {}", what, position, text.size(), kMaxGgufNameBytes);
     return text;
   }
 

@@ -24,8 +24,9 @@ inline constexpr uint32_t kGgufVersion = 3;
 inline constexpr size_t kGgufDefaultAlignment = 32;
 inline constexpr std::string_view kGgufAlignmentKey = "general.alignment";
 
-/// Keys and tensors of one file at most: far beyond any model, and small enough to be held in memory.
+/// Keys, tensors, and bytes of their names, of one file at most: far beyond any model, and small enough to be held in memory.
 inline constexpr size_t kMaxGgufKeys = size_t{1} << 16;
+inline constexpr size_t kMaxGgufNameBytes = 65535;
 inline constexpr size_t kMaxGgufTensors = size_t{1} << 20;
 
 /// What a file says. Both refer to the bytes that were parsed.

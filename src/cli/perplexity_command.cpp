@@ -89,7 +89,7 @@ void measure(const Context& context, const Arguments& args) {
   EngineOptions options = args.engine.options();
   const std::string text = read_file(*args.file);
   const InterruptGuard interrupts;
-  LoadedModel model = load_model(context, model_folder(context, args.model), interrupts);
+  LoadedModel model = load_model(context, model_path(context, args.model), interrupts);
   const std::vector<int32_t> ids = model.require_tokenizer().encode(text);
   if (ids.size() < 2)
     raise(ErrorCode::InvalidArgument, "--file {} has {} tokens; expected at least 2, so that one can be predicted", *args.file,
@@ -98,7 +98,7 @@ void measure(const Context& context, const Arguments& args) {
   const size_t window = args.window.value_or(kDefaultWindow);
   if (window > model.config().model_max_length)
     raise(ErrorCode::InvalidArgument, "--window is {}; expected 1 to {}, the model_max_length of {}", window,
-          model.config().model_max_length, model.folder.string());
+          model.config().model_max_length, model.path().string());
   std::optional<NpyMatrix> base;
   if (args.kl_base) base = open_base(*args.kl_base, predictions, vocab_size);
   std::optional<NpyWriter> saved;

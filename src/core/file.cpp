@@ -133,6 +133,16 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
   }
 }
 
+void AtomicFile::overwrite(uint64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) raise_errno(temporary_.string());
+    bytes = bytes.subspan(static_cast<size_t>(n));
+    offset += static_cast<size_t>(n);
+  }
+}
+
 void AtomicFile::commit() {
   if (::fsync(descriptor_) != 0) raise_errno(temporary_.string());
   if (::close(std::exchange(descriptor_, -1)) != 0 || ::rename(temporary_.c_str(), target_.c_str()) != 0) {

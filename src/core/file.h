@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -45,6 +46,10 @@ class AtomicFile {
   /// Appends. @throws Io (a full disk among others)
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
+
+  /// Puts other bytes in the place of ones that were written. @pre offset + bytes.size() is at most what was written. @throws
+  /// Io
+  void overwrite(uint64_t offset, std::span<const std::byte> bytes);
 
   /// Flushes to disk, renames, and flushes the folder: when it returns, the new file stays even if the machine stops.
   /// @throws Io, and then the target is what it was, unless only the folder could not be flushed (the message names the folder)
