@@ -184,6 +184,7 @@ const bool kRegistered = [] {
                                    [=](auto& state) { matmul_int8(state, *table, format); })
           ->ArgNames({"M", "K", "N"})
           ->Args({1, 2304, 65536})
+          ->Args({1, 2304, 1024})
           ->Args({4, 2304, 1024})
           ->Args({16, 2304, 1024})
           ->Args({64, 2304, 1024})

@@ -68,6 +68,7 @@ struct PackedCodes {
   size_t first_span;
   Ints codebook;
   const Ints (*span(size_t span, Ints (&quads)[kSpanQuads][S]) const)[S] {
+    for (size_t s = 0; s < S; ++s) strips[s].prefetch(first_span + span);
     KILIN_UNROLL
     for (size_t s = 0; s < S; ++s) strips[s].read_quads(first_span + span, codebook, &quads[0][s], S);
     return quads;

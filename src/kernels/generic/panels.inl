@@ -68,6 +68,13 @@ struct PanelStrip {
     read_quads(span, codebook, quads, stride, std::make_index_sequence<kSpanQuads>());
   }
 
+  // Asks for the codes, or what else the panels hold there, that come so many bytes later. Past the matrix it does nothing.
+  void prefetch(size_t span) const {
+    constexpr size_t kAhead = 4096;
+    KILIN_UNROLL
+    for (size_t v = 0; v < kTraits.bits; ++v) __builtin_prefetch(codes + span * kLayout.span + v * kPanelVector + kAhead);
+  }
+
   const uint8_t* block(size_t b) const { return blocks + b * kLayout.block; }
   Vec half(size_t b, size_t at) const {
     return load(reinterpret_cast<const f16*>(block(b) + at) + row);
