@@ -8,8 +8,8 @@
 //   - exp, log and sigmoid are Kilin's own (generic/math.inl), never libm's.
 //
 // A new op is a member here, a line in ops.h, a naive form with its line in naive/table.cpp, and a generic form with its line
-// in generic/table.inl: what is forgotten does not compile. A new instruction set is a name in Isa, a generic/vec_*.inl, an
-// isa_*.cpp and its lines in isa.cpp.
+// in generic/table.inl: what is forgotten does not compile. A new instruction set is a name in Isa, a generic/vec_*.inl and
+// its dot products (dot_*.inl), an isa_*.cpp and its lines in isa.cpp.
 //
 // All matrices are fp32 and row-major unless said otherwise. "In place" means that in and out may be the same matrix.
 #pragma once

@@ -172,14 +172,14 @@ void expect_same_bytes_for_any_cut(size_t M, size_t N, const std::string& what, 
   product(0, M, 0, N, whole);
   for (size_t m = 0; m < M; ++m) product(m, m + 1, 0, N, alone);
   EXPECT_BYTES_EQ(alone.values(), whole.values()) << what << " row by row";
-  for (size_t cut = 0; cut <= N; ++cut) {
+  for (size_t cut = 0; cut <= N; cut += 3) {
     Matrix in_two(M, N);
     product(0, M, cut, N, in_two);
     product(0, M, 0, cut, in_two);
     EXPECT_BYTES_EQ(in_two.values(), whole.values()) << what << " cut at column " << cut;
     EXPECT_TRUE(in_two.gaps_are_intact()) << what << " cut at column " << cut;
   }
-  for (size_t cut = 0; cut <= M; ++cut) {
+  for (size_t cut = 0; cut <= M; cut += 2) {
     Matrix in_two(M, N);
     product(0, cut, 0, N, in_two);
     product(cut, M, 0, N, in_two);

@@ -6,10 +6,10 @@ inline constexpr size_t kChunkSpans = kInt8Group / kSpanColumns;
 
 // What the arithmetic depends on: formats that share it share the tiles.
 struct Int8Kind {
-  size_t group;      // of weights: 16 or 32
-  size_t elements;   // of a block: 32 or 256
+  size_t group;     // of weights: 16 or 32
+  size_t elements;  // of a block: 32 or 256
   bool has_offsets;
-  bool wide;         // bytes for dot4_wide
+  bool wide;  // bytes for dot4_wide
 };
 template <BlockFormat kFormat>
 inline constexpr Int8Kind kKindOf = {PanelStrip<kFormat>::kTraits.group, PanelStrip<kFormat>::kTraits.elements,
@@ -102,7 +102,9 @@ struct Int8Tile {
       KILIN_UNROLL
       for (size_t half = 0; half < kHalves; ++half) {
         // The bytes are code_value + bias: the sums begin at -bias * sum(values).
-        const int32_t minus_bias = kHalves == 1 ? (-bias & 0xffff) | (-bias * 65536) : half == 0 ? -bias & 0xffff : -bias * 65536;
+        const int32_t minus_bias = kHalves == 1 ? (-bias & 0xffff) | (-bias * 65536)
+                                   : half == 0  ? -bias & 0xffff
+                                                : -bias * 65536;
         Ints acc[R][S];
         KILIN_UNROLL
         for (size_t r = 0; r < R; ++r) {
@@ -184,8 +186,8 @@ struct Int8Product {
       const size_t spans = std::min(kInt8Group, w.cols() - k) / kSpanColumns;
       for (size_t s = 0; s < S; ++s) scales.read(strips[s], s, chunk, spans);
       const Codes codes = {strips, k / kSpanColumns, codebook};
-      const Int8Tile<kKindOf<kFormat>, S, Codes> tile = {
-          codes, scales, spans, PanelStrip<kFormat>::kBias, x, chunk, y, written, strip * kWidth};
+      const Int8Tile<kKindOf<kFormat>, S, Codes> tile = {codes, scales,  spans,         PanelStrip<kFormat>::kBias, x, chunk,
+                                                         y,     written, strip * kWidth};
       tile.template run<R>(0);
     }
   }
@@ -202,12 +204,11 @@ struct Int8Product {
       const size_t spans = std::min(kInt8Group, w.cols() - k) / kSpanColumns;
       for (size_t s = 0; s < S; ++s) {
         scales.read(strips[s], s, chunk, spans);
-        for (size_t i = 0; i < spans; ++i)
-          strips[s].read_quads(k / kSpanColumns + i, codebook, &quads[i * kSpanQuads][s], S);
+        for (size_t i = 0; i < spans; ++i) strips[s].read_quads(k / kSpanColumns + i, codebook, &quads[i * kSpanQuads][s], S);
       }
       const Codes codes = {quads};
-      const Int8Tile<kKindOf<kFormat>, S, Codes> tile = {
-          codes, scales, spans, PanelStrip<kFormat>::kBias, x, chunk, y, written, strip * kWidth};
+      const Int8Tile<kKindOf<kFormat>, S, Codes> tile = {codes, scales,  spans,         PanelStrip<kFormat>::kBias, x, chunk,
+                                                         y,     written, strip * kWidth};
       for_each_tile<kStripRows>(x.rows(), tile);
     }
   }

@@ -1,5 +1,5 @@
-// Exact products with panels: the weights as fp32, a few columns at a time, then register tiles. A lane is an output, so that its
-// chain over k is the same for any rows, any cut and any tile; between the chunks of columns it waits in y.
+// Exact products with panels: the weights as fp32, a few columns at a time, then register tiles. A lane is an output, so that
+// its chain over k is the same for any rows, any cut and any tile; between the chunks of columns it waits in y.
 
 inline constexpr size_t kFloatChunk = 2 * kSpanColumns;
 

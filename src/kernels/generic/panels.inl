@@ -76,17 +76,15 @@ struct PanelStrip {
   }
 
   const uint8_t* block(size_t b) const { return blocks + b * kLayout.block; }
-  Vec half(size_t b, size_t at) const {
-    return load(reinterpret_cast<const f16*>(block(b) + at) + row);
-  }
+  Vec half(size_t b, size_t at) const { return load(reinterpret_cast<const f16*>(block(b) + at) + row); }
   Ints bytes(size_t b, size_t at, size_t s) const {
     return load_bytes(reinterpret_cast<const int8_t*>(block(b) + at) + s * kPanelRows + row);
   }
 
   Vec d(size_t b) const {
     if constexpr (kFormat == BlockFormat::mxfp4) {
-      const Ints exponent = load_bytes(block(b) + row);  // mxfp4_scale: only 0 and 1 are subnormal
-      const Ints subnormal = shift_right<31>(minus(exponent, splat_int(2)));       // 0 or -1
+      const Ints exponent = load_bytes(block(b) + row);                       // mxfp4_scale: only 0 and 1 are subnormal
+      const Ints subnormal = shift_right<31>(minus(exponent, splat_int(2)));  // 0 or -1
       const Ints normal_bits = shift_left<23>(minus(exponent, splat_int(1)));
       const Ints subnormal_bits = plus(splat_int(0x200000), shift_left<21>(exponent));
       return from_bits(flip(normal_bits, both(subnormal, flip(normal_bits, subnormal_bits))));
@@ -99,9 +97,7 @@ struct PanelStrip {
   Vec scale(size_t b, size_t s, Vec d_of_block) const {
     return kTraits.elements == 256 ? d_of_block * to_floats(bytes(b, kLayout.scales, s)) : d_of_block;
   }
-  Ints offset(size_t b, size_t s) const {
-    return kTraits.elements == 256 ? bytes(b, kLayout.offsets, s) : splat_int(1);
-  }
+  Ints offset(size_t b, size_t s) const { return kTraits.elements == 256 ? bytes(b, kLayout.offsets, s) : splat_int(1); }
 };
 
 // Calls work.run<format>().

@@ -1,7 +1,8 @@
 // Vectors of four floats as both compilers know them on every CPU: the baseline's SSE2 on x86, NEON on Arm.
 //
 // Every vec_*.inl defines the same words: Vec of kWidth floats, Mask, Ints; loads and stores of all or of the first n lanes
-// (the others read as 0); arithmetic by operators. max and min return their second operand where either is a NaN.
+// (the others read as 0); arithmetic by operators. max and min return their second operand where either is a NaN. The integer
+// dot products of the larger sets stand in dot_*.inl: VNNI is an extra of either.
 
 inline constexpr size_t kWidth = 4;
 using Vec = float __attribute__((vector_size(16)));
