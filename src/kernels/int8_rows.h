@@ -13,8 +13,7 @@ inline constexpr size_t kInt8Group = 256;
 /// Columns a sum of `Int8Rows::sums` is over.
 inline constexpr size_t kInt8SumGroup = 16;
 
-/// x[t, k] is about values[t, k] * scales[t, k / 256]. A product with it is
-///   y[t, n] = sum over groups of 256: scale * (sum over weight groups: w_scale * sum(code * value) + w_offset * sum(value)).
+/// x[t, k] is about values[t, k] * scales[t, k / 256]; `quantize_rows` writes them and `matmul_int8` reads them.
 struct Int8Rows {
   MatView<int8_t> values;  ///< [T, K], -127 .. 127
   MatView<float> scales;   ///< [T, ceil(K / 256)] largest magnitude of the group / 127
@@ -26,5 +25,8 @@ struct Int8Rows {
     return {values.rows(begin, end), scales.rows(begin, end), sums.rows(begin, end)};
   }
 };
+
+/// Below this magnitude a whole group counts as zero: 127 / magnitude must stay finite.
+inline constexpr float kInt8LeastMagnitude = 0x1p-100f;
 
 }  // namespace kilin

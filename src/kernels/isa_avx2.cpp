@@ -11,7 +11,7 @@ namespace kilin::avx2 {
 inline constexpr Isa kIsa = Isa::Avx2;
 
 // Register tiles: rows x columns of dot products; rows of a 16-wide KDA panel; keys or rows of attention, two vectors wide.
-inline constexpr size_t kDotRows = 4, kDotColumns = 3, kPanelRows = 4, kScoreRows = 4;
+inline constexpr size_t kDotRows = 4, kDotColumns = 3, kKdaTileRows = 4, kScoreRows = 4;
 
 #include "kernels/generic/vec_avx2.inl"
 

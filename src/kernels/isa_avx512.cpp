@@ -11,7 +11,7 @@ namespace kilin::avx512 {
 inline constexpr Isa kIsa = Isa::Avx512;
 
 // Register tiles: rows x columns of dot products; rows of a 16-wide KDA panel; keys or rows of attention, two vectors wide.
-inline constexpr size_t kDotRows = 6, kDotColumns = 4, kPanelRows = 16, kScoreRows = 8;
+inline constexpr size_t kDotRows = 6, kDotColumns = 4, kKdaTileRows = 16, kScoreRows = 8;
 
 #include "kernels/generic/vec_avx512.inl"
 

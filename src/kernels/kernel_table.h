@@ -22,6 +22,7 @@
 
 #include "core/cpu_info.h"
 #include "core/mat_view.h"
+#include "kernels/int8_rows.h"
 #include "kernels/kda.h"
 #include "kernels/mla.h"
 #include "kernels/packed_matrix.h"
@@ -50,14 +51,30 @@ struct KernelTable {
   Isa isa = Isa::Scalar;
 
   /// y[m, n] = sum_k x[m, k] w[n, k] for all rows m of x and n in [begin, end). One chain over k an output, fused where the set
-  /// can. x [M, K]; w [N, K]; y [M, N] (its stride may be larger: a slice of a wider matrix). x and y do not overlap.
+  /// can. x [M, K]; w [N, K] of a DType, or blocks in panels, whose weights are those of dequantize_row, k ascending; y [M, N]
+  /// (its stride may be larger: a slice of a wider matrix). x and y do not overlap.
   void (*matmul)(const PackedMatrix& w, MatView<const float> x, size_t begin, size_t end, MatView<float> y);
 
+  /// x as int8 by groups of 256 columns, the last of a row perhaps shorter: scale = largest magnitude / 127; value = x * (127 /
+  /// largest magnitude), rounded to nearest, ties to even. Every form gives the same bytes. A group with an infinity or a NaN
+  /// gets the scale NaN, so that every product with it is one; a group below kInt8LeastMagnitude gets the scale 0. The values
+  /// of both are 0. x [T, K]; out of as many rows and columns.
+  void (*quantize_rows)(MatView<const float> x, const Int8Rows& out);
+
+  /// matmul with what quantize_rows wrote instead of x; w in panels. One chain an output, over groups G of 256 columns
+  /// ascending:
+  ///   f = 0
+  ///   for every weight group s of G, ascending:   f = fma(d * scales[s], float(sum over s of code_value * value), f)
+  ///   for every weight block b of G, if offsets:  f = fma(dmin, float(sum over groups s of b: offsets[s] * sum(values)), f)
+  ///   y = fma(activation scale of G, f, y)
+  /// from y = 0. The inner sums are exact integers. Same bytes in every form whose fma rounds once: all but scalar.
+  void (*matmul_int8)(const PackedMatrix& w, const Int8Rows& x, size_t begin, size_t end, MatView<float> y);
+
   /// y[m, k] = sum_n x[m, n] w[n, k], n ascending: the product with w itself where matmul takes its transpose (absorbed MLA).
-  /// x [M, N]; w [N, K]; y [M, K].
+  /// x [M, N]; w [N, K] of a DType; y [M, K].
   void (*matmul_transposed)(const PackedMatrix& w, MatView<const float> x, MatView<float> y);
 
-  /// out[i] = row ids[i] of the table as fp32. @pre every id < table.rows()
+  /// out[i] = row ids[i] of the table as fp32. The table's elements or blocks stand by row. @pre every id < table.rows()
   void (*gather_rows)(const PackedMatrix& table, std::span<const int32_t> ids, MatView<float> out);
 
   /// Rounds every element to the nearest bfloat16, ties to even, kept as fp32. In place.

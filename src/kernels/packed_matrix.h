@@ -23,7 +23,7 @@ class PackedMatrix {
   PackedMatrix(StorageFormat format, size_t rows, size_t cols, const void* data)
       : data_(static_cast<const std::byte*>(data)), rows_(rows), cols_(cols), format_(format) {}
 
-  /// @param data of panel_bytes(format, rows, cols) bytes that pack_panels wrote
+  /// @param data of panel_bytes(format, rows, cols) bytes that pack_panel wrote, a panel after the other
   static PackedMatrix of_panels(BlockFormat format, size_t rows, size_t cols, const void* data) {
     PackedMatrix matrix(format, rows, cols, data);
     matrix.layout_ = Layout::Panels;
@@ -41,6 +41,9 @@ class PackedMatrix {
   /// @pre !has_panels()
   size_t bytes_per_row() const { return assert(!has_panels()), format_.bytes_of(cols_); }
   const std::byte* row(size_t r) const { return data_ + r * bytes_per_row(); }
+
+  /// Rows [16 p, 16 p + 16). @pre has_panels()
+  const std::byte* panel(size_t p) const { return data_ + p * PanelLayout(format_.block(), cols_).bytes; }
 
   /// Rows [begin, end): one head's or one rank's share. Copies nothing. @pre !has_panels()
   PackedMatrix slice_rows(size_t begin, size_t end) const { return {format_, end - begin, cols_, row(begin)}; }

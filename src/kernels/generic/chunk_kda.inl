@@ -129,7 +129,7 @@ inline void read_tokens(const Chunk& c) {
                      c.p + row * kKdaChunk + s);
     }
     for (size_t earlier = 0; earlier < sub_block; ++earlier) {
-      for_each_tile<kPanelRows>(n, CrossTile{c, s, earlier});
+      for_each_tile<kKdaTileRows>(n, CrossTile{c, s, earlier});
       float* keys = c.keys_of(earlier);
       for (size_t d = 0; d < K; ++d)
         for (size_t p = 0; p < kPanelVectors; ++p, keys += kWidth) store(keys, load(keys) * splat(c.prefix[d]));
@@ -241,9 +241,9 @@ void chunk_kda(const KdaHead& head, std::span<float> scratch) {
     read_tokens(chunk);
     for (size_t column = 0; column < V; column += kKdaPanel) {
       const Panel panel{chunk, head.state + column * K, column, std::min(kKdaPanel, V - column)};
-      for_each_tile<kPanelRows>(chunk.rows, CorrectionTile{panel});
-      for_each_tile<kPanelRows>(chunk.rows, OutputTile{panel});
-      for_each_tile<kPanelRows>(K, StateTile{panel});
+      for_each_tile<kKdaTileRows>(chunk.rows, CorrectionTile{panel});
+      for_each_tile<kKdaTileRows>(chunk.rows, OutputTile{panel});
+      for_each_tile<kKdaTileRows>(K, StateTile{panel});
     }
     t += chunk.rows;
     if (next_snapshot < head.snapshots.size() && head.snapshots[next_snapshot].position == head.start + t)

@@ -15,4 +15,5 @@
 #include "kernels/generic/target.h"
 #include "kernels/isa.h"
 #include "kernels/kernel_table.h"
+#include "kernels/naive/naive.h"
 #include "kernels/scratch.h"

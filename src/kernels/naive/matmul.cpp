@@ -1,5 +1,8 @@
 // Products with a weight matrix, and rows of one.
+#include <cmath>
+
 #include "kernels/naive/naive.h"
+#include "kernels/quant/blocks.h"
 
 namespace kilin::naive {
 
@@ -22,6 +25,24 @@ void matmul_of(const PackedMatrix& w, MatView<const float> x, size_t begin, size
     }
 }
 
+// Every weight is the fp32 that dequantize_row gives; fused, so that the vector forms give the same bytes.
+void matmul_of_panels(const PackedMatrix& w, MatView<const float> x, size_t begin, size_t end, MatView<float> y) {
+  const BlockFormat format = w.format().block();
+  const BlockTraits& traits = block_traits(format);
+  BlockParts parts;
+  for (size_t n = begin; n < end; ++n) {
+    for (size_t m = 0; m < x.rows(); ++m) y.row(m)[n] = 0;
+    for (size_t k = 0; k < w.cols(); k += traits.elements) {
+      take_apart_panel(format, w.cols(), w.panel(n / kPanelRows), n % kPanelRows, k / traits.elements, parts);
+      for (size_t i = 0; i < traits.elements; ++i) {
+        const size_t s = i / traits.group;
+        const float weight = parts.scale(s) * static_cast<float>(code_value(format, parts.codes[i])) + parts.offset(s);
+        for (size_t m = 0; m < x.rows(); ++m) y.row(m)[n] = std::fma(x.row(m)[k + i], weight, y.row(m)[n]);
+      }
+    }
+  }
+}
+
 template <typename T>
 void matmul_transposed_of(const PackedMatrix& w, MatView<const float> x, MatView<float> y) {
   for (size_t m = 0; m < x.rows(); ++m)
@@ -38,9 +59,15 @@ void gather_rows_of(const PackedMatrix& table, std::span<const int32_t> ids, Mat
     for (size_t k = 0; k < table.cols(); ++k) out.row(i)[k] = to_float(row<T>(table, static_cast<size_t>(ids[i]))[k]);
 }
 
+void gather_rows_of_blocks(const PackedMatrix& table, std::span<const int32_t> ids, MatView<float> out) {
+  for (size_t i = 0; i < ids.size(); ++i)
+    dequantize_row(table.format().block(), table.row(static_cast<size_t>(ids[i])), table.cols(), out.row(i));
+}
+
 }  // namespace
 
 void matmul(const PackedMatrix& w, MatView<const float> x, size_t begin, size_t end, MatView<float> y) {
+  if (w.has_panels()) return matmul_of_panels(w, x, begin, end, y);
   switch (w.format().dtype()) {
     case DType::f32:
       return matmul_of<float>(w, x, begin, end, y);
@@ -67,6 +94,7 @@ void matmul_transposed(const PackedMatrix& w, MatView<const float> x, MatView<fl
 }
 
 void gather_rows(const PackedMatrix& table, std::span<const int32_t> ids, MatView<float> out) {
+  if (table.format().is_block()) return gather_rows_of_blocks(table, ids, out);
   switch (table.format().dtype()) {
     case DType::f32:
       return gather_rows_of<float>(table, ids, out);

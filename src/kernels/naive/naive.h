@@ -7,6 +7,8 @@
 namespace kilin::naive {
 
 void matmul(const PackedMatrix& w, MatView<const float> x, size_t begin, size_t end, MatView<float> y);
+void quantize_rows(MatView<const float> x, const Int8Rows& out);
+void matmul_int8(const PackedMatrix& w, const Int8Rows& x, size_t begin, size_t end, MatView<float> y);
 void matmul_transposed(const PackedMatrix& w, MatView<const float> x, MatView<float> y);
 void gather_rows(const PackedMatrix& table, std::span<const int32_t> ids, MatView<float> out);
 

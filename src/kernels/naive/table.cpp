@@ -7,6 +7,8 @@ const KernelTable& naive_kernels() {
   static constexpr KernelTable table = {
       .isa = Isa::Scalar,
       .matmul = naive::matmul,
+      .quantize_rows = naive::quantize_rows,
+      .matmul_int8 = naive::matmul_int8,
       .matmul_transposed = naive::matmul_transposed,
       .gather_rows = naive::gather_rows,
       .round_to_bf16 = naive::round_to_bf16,

@@ -1,8 +1,11 @@
-// Block formats taken apart and put together: the one place that knows their bits. All are GGUF's.
+// Block formats taken apart and put together: who reads or writes blocks does it here, and block_layout.h alone knows their
+// bits. All are GGUF's.
 //
 // Whatever the format, an element is   scale(s) * code_value(code) + offset(s),   s = i / group:
 //   scale(s)  = d * scales[s]        offset(s) = dmin * offsets[s]
-// in fp32. The products are exact, so that only the last addition rounds, and every reader gets the same bits.
+// in fp32. The products are exact, so that only the last addition rounds, and every reader gets the same bits. (An mxfp4 block
+// of the exponents 0 and 1 is the exception: its scale is subnormal, so zero to threads that flush those; see
+// core/float_mode.h.)
 #pragma once
 
 #include <array>
@@ -41,13 +44,17 @@ struct BlockParts {
   float offset(size_t group) const { return dmin * static_cast<float>(offsets[group]); }
 };
 
+/// Any bytes are a block; the halves of a hostile one may be infinite or no number. Sets d, dmin, scales and offsets (0 past
+/// the last group) and the block's codes; codes past those keep what they held.
 /// @param block block_size(format).bytes bytes, of any alignment and content
 void take_apart(BlockFormat format, const std::byte* block, BlockParts& parts);
 
-/// The inverse. @pre d and dmin are numbers that the file's type holds; scales, offsets and codes are within the format's bits
+/// The inverse, bit for bit unless d or dmin is no number. @pre d and dmin are numbers that the file's type holds; scales,
+/// offsets and codes are within the format's bits
 void put_together(BlockFormat format, const BlockParts& parts, std::byte* block);
 
-/// n elements of whole blocks as fp32. @pre n is a multiple of the block's elements
+/// n elements of whole blocks as fp32: scale * code_value + offset. All functions here are safe to call from any thread.
+/// @pre n is a multiple of the block's elements
 void dequantize_row(BlockFormat format, const std::byte* blocks, size_t n, float* out);
 
 }  // namespace kilin
