@@ -3,18 +3,18 @@
 #include <cassert>
 #include <cstring>
 
-#include "core/error.h"
 #include "kernels/quant/blocks.h"
 
 namespace kilin {
 
 namespace {
 
+// The bytes may stand at any address: a test's, or a file's of odd alignment.
 template <typename T>
-void convert(const std::byte* from, size_t count, float* out) {
-  for (size_t i = 0; i < count; ++i) {
+void convert(const std::byte* bytes, size_t n, float* out) {
+  for (size_t i = 0; i < n; ++i) {
     T value;
-    std::memcpy(&value, from + i * sizeof(T), sizeof(T));
+    std::memcpy(&value, bytes + i * sizeof(T), sizeof(T));
     out[i] = to_float(value);
   }
 }
@@ -25,24 +25,14 @@ bool has_float_values(StorageFormat format) {
   return format.is_block() || format == DType::f32 || format == DType::f16 || format == DType::bf16;
 }
 
-void require_float_values(const StoredTensor& tensor) {
-  if (!has_float_values(tensor.format))
-    raise(ErrorCode::Unsupported, "{}: tensor '{}' is stored as {}; expected f32, f16, bf16 or blocks", tensor.file,
-          printable(tensor.name), to_string(tensor.format));
-}
-
-void values_as_f32(const StoredTensor& tensor, size_t begin, size_t count, float* out) {
-  assert(has_float_values(tensor.format) && begin + count <= tensor.elements());
-  if (count == 0) return;
-  const std::byte* from = tensor.bytes.data() + tensor.format.bytes_of(begin);
-  if (tensor.format.is_block())
-    dequantize_row(tensor.format.block(), from, count, out);
-  else if (tensor.format == DType::f32)
-    std::memcpy(out, from, count * sizeof(float));
-  else if (tensor.format == DType::f16)
-    convert<f16>(from, count, out);
-  else
-    convert<bf16>(from, count, out);
+void read_values(const StoredTensor& tensor, size_t begin, size_t end, float* out) {
+  assert(has_float_values(tensor.format) && begin <= end && end <= tensor.elements());
+  const std::byte* bytes = tensor.bytes.data() + tensor.format.bytes_of(begin);
+  const size_t n = end - begin;
+  if (tensor.format.is_block()) return dequantize_row(tensor.format.block(), bytes, n, out);
+  if (tensor.format == DType::f32 && n > 0) std::memcpy(out, bytes, n * sizeof(float));
+  if (tensor.format == DType::f16) convert<f16>(bytes, n, out);
+  if (tensor.format == DType::bf16) convert<bf16>(bytes, n, out);
 }
 
 }  // namespace kilin

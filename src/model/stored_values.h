@@ -1,4 +1,4 @@
-// The values of a stored tensor as fp32, whatever its format.
+// A stored tensor's values as fp32, whatever it is stored as.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +7,11 @@
 
 namespace kilin {
 
-/// Whether values_as_f32 reads it: f32, f16, bf16 and blocks.
+/// Elements [begin, end), counted along the rows. @pre the format is f32, f16, bf16 or of blocks, and then begin and end are
+/// multiples of a block's elements
+void read_values(const StoredTensor& tensor, size_t begin, size_t end, float* out);
+
+/// True for what read_values reads.
 bool has_float_values(StorageFormat format);
-
-/// @throws Unsupported naming the tensor unless has_float_values
-void require_float_values(const StoredTensor& tensor);
-
-/// Elements [begin, begin + count), counted along the rows. @pre has_float_values(tensor.format); whole blocks
-void values_as_f32(const StoredTensor& tensor, size_t begin, size_t count, float* out);
 
 }  // namespace kilin

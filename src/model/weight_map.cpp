@@ -176,6 +176,7 @@ std::string_view to_string(ShardRule rule) {
 }
 
 bool WeightPattern::allows(StorageFormat format) const {
+  if (format.is_block()) return allows_blocks();
   return std::any_of(dtypes.begin(), dtypes.end(), [&](DType dtype) { return format == dtype; });
 }
 

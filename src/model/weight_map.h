@@ -44,10 +44,12 @@ struct WeightPattern {
   std::string_view field;    ///< "KimiDeltaAttention.q_proj"
   Where where;
   std::span<const Extent> shape;
-  std::span<const DType> dtypes;  ///< that it may be stored as; first what the published checkpoint uses.
+  std::span<const DType> dtypes;  ///< that it may be stored as; first what the published checkpoint uses
   ShardRule shard;
   bool any_shape = false;  ///< only the number of elements counts: A_log and dt_bias stand under several shapes
 
+  /// Matrices may be of blocks too; vectors, convolutions and parameters may not.
+  bool allows_blocks() const { return shape.size() == 2; }
   bool allows(StorageFormat format) const;
 };
 
