@@ -109,12 +109,12 @@ void read_six_pairs(const uint8_t* at, BlockParts& parts) {
 }
 
 void write_six_pairs(const BlockParts& parts, uint8_t* at) {
+  const auto scale = [&](size_t g) { return static_cast<uint8_t>(parts.scales[g]); };
+  const auto minimum = [&](size_t g) { return static_cast<uint8_t>(-parts.offsets[g]); };
   for (size_t g = 0; g < 4; ++g) {
-    const int scale = parts.scales[g + 4];
-    const int minimum = -parts.offsets[g + 4];
-    at[g] = static_cast<uint8_t>((parts.scales[g] & 63) | (scale >> 4 & 3) << 6);
-    at[g + 4] = static_cast<uint8_t>((-parts.offsets[g] & 63) | (minimum >> 4 & 3) << 6);
-    at[g + 8] = static_cast<uint8_t>((scale & 15) | (minimum & 15) << 4);
+    at[g] = static_cast<uint8_t>((scale(g) & 63) | (scale(g + 4) >> 4 & 3) << 6);
+    at[g + 4] = static_cast<uint8_t>((minimum(g) & 63) | (minimum(g + 4) >> 4 & 3) << 6);
+    at[g + 8] = static_cast<uint8_t>((scale(g + 4) & 15) | (minimum(g + 4) & 15) << 4);
   }
 }
 
