@@ -57,6 +57,12 @@ std::optional<BlockFormat> that_fits(BlockFormat format, size_t cols) {
 
 std::string_view to_string(QuantType type) { return facts_of(type).name; }
 
+std::vector<std::string> quant_type_names() {
+  std::vector<std::string> names;
+  for (const TypeFacts& facts : kTypes) names.emplace_back(facts.name);
+  return names;
+}
+
 std::string known_quant_types() {
   std::string names;
   for (const TypeFacts& facts : kTypes) {

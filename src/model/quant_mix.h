@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/storage_format.h"
 #include "model/weight_map.h"
@@ -16,6 +17,7 @@ enum class QuantType : uint8_t { q8_0, q6_k, q5_k_m, q4_k_m, q4_0 };
 
 std::string_view to_string(QuantType type);
 
+std::vector<std::string> quant_type_names();
 /// "q8_0, q6_k, q5_k_m, q4_k_m or q4_0"
 std::string known_quant_types();
 
