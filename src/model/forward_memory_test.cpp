@@ -13,6 +13,7 @@ namespace {
 
 using testing::ModelRunner;
 using testing::Part;
+using testing::RunnerOptions;
 using testing::some_ids;
 using testing::TestSequence;
 
@@ -23,9 +24,13 @@ class StepMemory : public ::testing::TestWithParam<Setting> {
   static size_t threads() { return std::get<0>(GetParam()); }
   static ActivationType type() { return std::get<1>(GetParam()); }
   static ModelRunner runner(size_t max_tokens) {
-    const KvType kv_type = type() == ActivationType::bf16 ? KvType::bf16 : KvType::f32;
-    return ModelRunner(testing::in_repository("models/tiny"),
-                       {.threads = threads(), .kv_type = kv_type, .activations = type(), .max_tokens = max_tokens});
+    RunnerOptions options = {.threads = threads(), .activations = type(), .max_tokens = max_tokens};
+    if (type() == ActivationType::bf16) options.kv_type = KvType::bf16;
+    if (type() == ActivationType::int8) {
+      options.kv_type = KvType::q8;
+      options.quantize = QuantType::q4_0;
+    }
+    return ModelRunner(testing::in_repository("models/tiny"), options);
   }
 };
 
@@ -99,7 +104,7 @@ TEST_P(StepMemory, MixedBatchesStayWithinThePlan) {
 
 INSTANTIATE_TEST_SUITE_P(Forward, StepMemory,
                          ::testing::Combine(::testing::Values(size_t{1}, size_t{4}),
-                                            ::testing::Values(ActivationType::f32, ActivationType::bf16)),
+                                            ::testing::Values(ActivationType::f32, ActivationType::bf16, ActivationType::int8)),
                          [](const auto& test) {
                            return std::string(to_string(std::get<1>(test.param))) + "_" +
                                   std::to_string(std::get<0>(test.param)) + "_threads";

@@ -89,7 +89,9 @@ TEST(QuantMix, AsksOnlyForFormatsThatKilinWrites) {
         EXPECT_TRUE(can_quantize(*format));
       }
     for (const ExpectedTensor& tensor : expected_tensors(published()))
-      if (const auto format = mix.format_of(tensor)) EXPECT_TRUE(can_quantize(*format)) << tensor.name;
+      if (const auto format = mix.format_of(tensor)) {
+        EXPECT_TRUE(can_quantize(*format)) << tensor.name;
+      }
   }
 }
 
