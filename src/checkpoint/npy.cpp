@@ -2,6 +2,7 @@
 
 #include <array>
 #include <bit>
+#include <cassert>
 #include <charconv>
 #include <cstring>
 #include <optional>
@@ -155,9 +156,13 @@ size_t little_endian(std::span<const std::byte> bytes) {
   return value;
 }
 
-}  // namespace
+// A whole file taken apart: what its header says, and the elements, as many as it says.
+struct Parts {
+  Header header;
+  std::span<const std::byte> data;
+};
 
-Tensor parse_npy(std::span<const std::byte> file, const std::string& source) {
+Parts split(std::span<const std::byte> file, const std::string& source) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   if (!text.starts_with(kMagic) || text.size() < 8)
     raise(ErrorCode::Corrupt, "{}: does not begin as a .npy file, with \\x93NUMPY and a version", source);
@@ -176,12 +181,35 @@ Tensor parse_npy(std::span<const std::byte> file, const std::string& source) {
   if (data.size() % size_of(header.dtype) != 0 || data.size() / size_of(header.dtype) != header.shape.elements())
     raise(ErrorCode::Corrupt, "{}: holds {} bytes of data; expected {} of {} for shape {}", source, data.size(),
           header.shape.elements(), to_string(header.dtype), to_string(header.shape));
+  return {header, data};
+}
+
+}  // namespace
+
+Tensor parse_npy(std::span<const std::byte> file, const std::string& source) {
+  const auto [header, data] = split(file, source);
   Tensor tensor(header.dtype, header.shape);
   if (!data.empty()) std::memcpy(tensor.data(), data.data(), data.size());
   return tensor;
 }
 
 Tensor read_npy(const std::filesystem::path& file) { return parse_npy(MappedFile(file).bytes(), file.string()); }
+
+NpyMatrix::NpyMatrix(const std::filesystem::path& file) : mapped_(file) {
+  const std::string source = file.string();
+  const auto [header, data] = split(mapped_.bytes(), source);
+  if (header.dtype != DType::f32 || header.shape.rank() != 2)
+    raise(ErrorCode::Corrupt, "{}: holds {} of shape {}; expected a matrix of f32", source, to_string(header.dtype),
+          to_string(header.shape));
+  data_ = data;
+  rows_ = header.shape[0];
+  cols_ = header.shape[1];
+}
+
+void NpyMatrix::read(size_t row, std::span<float> out) const {
+  assert(row < rows_ && out.size() == cols_);
+  if (!out.empty()) std::memcpy(out.data(), data_.data() + row * out.size_bytes(), out.size_bytes());
+}
 
 NpyWriter::NpyWriter(const std::filesystem::path& file, size_t rows, size_t cols)
     : path_(file), file_(file), rows_(rows), cols_(cols) {

@@ -20,6 +20,26 @@ Tensor parse_npy(std::span<const std::byte> file, const std::string& source);
 /// @throws NotFound, Io, and as parse_npy
 Tensor read_npy(const std::filesystem::path& file);
 
+/// A matrix of float32 that stays in its file and is read row by row: larger than memory, if need be.
+class NpyMatrix {
+ public:
+  /// @throws as read_npy; Corrupt for other types and ranks
+  explicit NpyMatrix(const std::filesystem::path& file);
+
+  size_t rows() const { return rows_; }
+  size_t cols() const { return cols_; }
+  const std::filesystem::path& path() const { return mapped_.path(); }
+
+  /// Copies a row. @pre row < rows(), out.size() == cols(). Thread-safe
+  void read(size_t row, std::span<float> out) const;
+
+ private:
+  MappedFile mapped_;
+  std::span<const std::byte> data_;  // of any alignment
+  size_t rows_ = 0;
+  size_t cols_ = 0;
+};
+
 /// Writes a matrix of float32 whose rows come one after another. The file appears with commit(), whole, or not at all.
 class NpyWriter {
  public:

@@ -139,6 +139,29 @@ TEST(NpyWriter, HoldsTheCallerToThePromisedShape) {
   EXPECT_FALSE(std::filesystem::exists(folder / "x.npy"));
 }
 
+TEST(NpyMatrix, GivesTheRowsOfItsFile) {
+  TemporaryFolder folder;
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6};
+  {
+    NpyWriter writer(folder / "x.npy", 3, 2);
+    writer.append({values.data(), 3, 2});
+    writer.commit();
+  }
+  const NpyMatrix matrix(folder / "x.npy");
+  EXPECT_EQ(matrix.rows(), 3u);
+  EXPECT_EQ(matrix.cols(), 2u);
+  for (size_t r = 0; r < 3; ++r) {
+    std::vector<float> row(2);
+    matrix.read(r, row);
+    EXPECT_EQ(row, (std::vector<float>{values[2 * r], values[2 * r + 1]}));
+  }
+}
+
+TEST(NpyMatrix, RefusesWhatIsNoMatrixOfFloats) {
+  GOLDEN_OR_SKIP(ids, "tiny/T003/ids.npy");
+  EXPECT_THROW(NpyMatrix{ids}, Error);
+}
+
 TEST(Npy, ReadsTheGoldenFiles) {
   GOLDEN_OR_SKIP(ids, "tiny/T003/ids.npy");
   GOLDEN_OR_SKIP(logits, "tiny/T003/logits.npy");

@@ -54,6 +54,10 @@ class TensorStore {
 
   bool contains(std::string_view name) const;
 
+  /// The name that a tensor has in the file, or would have if it were there: for messages. Another one where a store translates
+  /// names.
+  virtual std::string stored_name(std::string_view name) const { return std::string(name); }
+
   /// @throws NotFound, and what find() throws
   StoredTensor require(std::string_view name) const;
 

@@ -177,13 +177,13 @@ void chat(const Context& context, const Arguments& args) {
   EngineOptions options = args.engine.options();
   LoadedModel model = [&] {
     const InterruptGuard while_loading;
-    return args.engine.load(context, model_folder(context, args.model), while_loading);
+    return args.engine.load(context, model_path(context, args.model), while_loading);
   }();
-  const auto warning = foreign_chat_format(model.folder, model.require_tokenizer());
+  const auto warning = model.files->foreign_chat_format(model.require_tokenizer());
   options.context_tokens = args.context_tokens ? require_context(*args.context_tokens, model)
                                                : std::min(kDefaultContext, model.config().model_max_length);
   GenerationParams params;
-  params.sampling = args.sampling.params(model.generation, model.folder / "generation_config.json");
+  params.sampling = args.sampling.params(model.generation, model.files->generation_file());
   params.max_new_tokens = args.max_tokens;
   params.stop_ids = model.stop_ids;
 

@@ -47,11 +47,11 @@ size_t require_context(uint64_t ctx, const LoadedModel& model) {
   const size_t most = model.config().model_max_length;
   if (ctx > most)
     raise(ErrorCode::InvalidArgument, "--ctx is {}; expected 1 to {}, the model_max_length of {}", ctx, most,
-          model.folder.string());
+          model.path().string());
   return ctx;
 }
 
-LoadedModel EngineFlags::load(const Context& context, const std::filesystem::path& folder,
+LoadedModel EngineFlags::load(const Context& context, const std::filesystem::path& path,
                               const InterruptGuard& interrupts) const {
   LoadOptions load;
   load.threads = thread_count(threads);
@@ -62,7 +62,7 @@ LoadedModel EngineFlags::load(const Context& context, const std::filesystem::pat
     interrupts.check();
     (stage == LoadStage::Packing ? packing : reading).update(done, total);
   };
-  LoadedModel model = LoadedModel::load(folder, load);
+  LoadedModel model = LoadedModel::load(path, load);
   packing.erase();
   if (!model.new_pack_file.empty())
     context.err.print("kilin: packed weights were left in {} for the next time (--pack-cache off keeps them in memory)\n",

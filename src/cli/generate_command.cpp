@@ -123,13 +123,13 @@ void generate(const Context& context, Arguments& args) {
 
   const InterruptGuard interrupts;
   const Clock::time_point start = Clock::now();
-  LoadedModel model = args.engine.load(context, model_folder(context, args.model), interrupts);
+  LoadedModel model = args.engine.load(context, model_path(context, args.model), interrupts);
   const std::vector<int32_t> prompt = args.prompt.encode(model);
   if (args.prompt.chat)
-    if (const auto warning = foreign_chat_format(model.folder, *model.tokenizer)) context.err.print("kilin: {}\n", *warning);
+    if (const auto warning = model.files->foreign_chat_format(*model.tokenizer)) context.err.print("kilin: {}\n", *warning);
   options.context_tokens = context_tokens(args, prompt.size(), model);
   GenerationParams params;
-  params.sampling = args.sampling.params(model.generation, model.folder / "generation_config.json");
+  params.sampling = args.sampling.params(model.generation, model.files->generation_file());
   params.max_new_tokens = args.max_tokens;
   params.stop_strings = args.stop;
   if (!args.ignore_eos) params.stop_ids = model.stop_ids;

@@ -25,28 +25,28 @@ void write(const Output& out, const nlohmann::ordered_json& json) {
   out.write(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
-void inspect_layer(const Context& context, const Arguments& arguments, const std::filesystem::path& folder) {
+void inspect_layer(const Context& context, const Arguments& arguments, const std::filesystem::path& path) {
   ThreadPool pool(thread_count(arguments.threads));
-  const LayerInspection inspection = LayerInspection::of(folder, *arguments.layer, pool);
+  const LayerInspection inspection = LayerInspection::of(path, *arguments.layer, pool);
   if (arguments.json)
     write(context.out, inspection.json());
   else
     context.out.write(inspection.text(arguments.all ? Alike::Apart : Alike::Together));
   if (!inspection.faults.empty())
-    raise(ErrorCode::Corrupt, "{}: layer {} has {} faults", folder.string(), *arguments.layer, inspection.faults.size());
+    raise(ErrorCode::Corrupt, "{}: layer {} has {} faults", path.string(), *arguments.layer, inspection.faults.size());
 }
 
 void inspect(const Context& context, const Arguments& arguments) {
-  const std::filesystem::path folder = model_folder(context, arguments.model);
-  if (arguments.layer) return inspect_layer(context, arguments, folder);
-  const Inspection inspection = Inspection::of(folder, thread_count(arguments.threads));
+  const std::filesystem::path path = model_path(context, arguments.model);
+  if (arguments.layer) return inspect_layer(context, arguments, path);
+  const Inspection inspection = Inspection::of(path, thread_count(arguments.threads));
   const Alike alike = arguments.all ? Alike::Apart : Alike::Together;
   if (arguments.json)
     write(context.out, inspection.json(alike));
   else
     context.out.write(inspection.text(alike));
   if (const std::string faults = inspection.faults(); !faults.empty())
-    raise(ErrorCode::Corrupt, "{}: its tensors are not those of a whole model: {}", folder.string(), faults);
+    raise(ErrorCode::Corrupt, "{}: its tensors are not those of a whole model: {}", path.string(), faults);
 }
 
 }  // namespace

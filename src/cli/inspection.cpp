@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "core/error.h"
+#include "model/model_files.h"
 
 namespace kilin::cli {
 
@@ -16,15 +17,16 @@ constexpr size_t kContexts[] = {4096, 32768, 131072, 1048576};
 std::string_view name_of(AttentionKind kind) { return kind == AttentionKind::Kda ? "KDA" : "MLA"; }
 std::string_view name_of(FeedForwardKind kind) { return kind == FeedForwardKind::Dense ? "dense" : "experts"; }
 
-Inspection Inspection::of(const std::filesystem::path& folder, size_t threads) {
-  Inspection inspection{.folder = folder,
-                        .config = ModelConfig::read(folder),
+Inspection Inspection::of(const std::filesystem::path& model, size_t threads) {
+  const auto files = ModelFiles::open(model);
+  Inspection inspection{.path = model,
+                        .config = files->config(),
                         .inventory = {},
                         .machine = MemoryInfo::detect(),
                         .use = {.threads = threads},
                         .memory = {}};
   try {
-    const auto store = open_weights_on_demand(folder, inspection.config);
+    const auto store = files->weights_on_demand(inspection.config);
     inspection.inventory = take_inventory(store.get(), inspection.config);
   } catch (const Error& error) {  // the index, or the only file, is broken
     inspection.inventory = take_inventory(nullptr, inspection.config);
@@ -59,15 +61,16 @@ std::string Inspection::faults() const {
   return text;
 }
 
-LayerInspection LayerInspection::of(const std::filesystem::path& folder, size_t layer, ThreadPool& pool) {
-  const ModelConfig config = ModelConfig::read(folder);
+LayerInspection LayerInspection::of(const std::filesystem::path& model, size_t layer, ThreadPool& pool) {
+  const auto files = ModelFiles::open(model);
+  const ModelConfig config = files->config();
   if (layer >= config.num_hidden_layers)
     raise(ErrorCode::InvalidArgument, "--layer is {}; expected 0 to {}, the layers of {}", layer, config.num_hidden_layers - 1,
-          folder.string());
-  const auto store = open_weights_on_demand(folder, config);
-  if (!store) raise(ErrorCode::NotFound, "{}: holds no weights, so layer {} can't be read", folder.string(), layer);
+          model.string());
+  const auto store = files->weights_on_demand(config);
+  if (!store) raise(ErrorCode::NotFound, "{}: holds no weights, so layer {} can't be read", model.string(), layer);
 
-  LayerInspection inspection{folder, layer, config.attention_kinds[layer], config.feed_forward_kinds[layer], {}, {}};
+  LayerInspection inspection{model, layer, config.attention_kinds[layer], config.feed_forward_kinds[layer], {}, {}};
   const TensorInventory inventory = take_inventory_of_layer(store.get(), config, layer);
   inspection.faults = inventory.unreadable_files;
   for (const std::string& name : inventory.surplus)

@@ -1,4 +1,4 @@
-// What kilin inspect finds out about a model's folder: its tensors, and the memory that running it takes.
+// What kilin inspect finds out about a model's folder or GGUF file: its tensors, and the memory that running it takes.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "model/tensor_scan.h"
 #include "cli/output.h"
 #include "engine/memory_plan.h"
 #include "model/module_tree.h"
+#include "model/tensor_scan.h"
 
 namespace kilin::cli {
 
@@ -22,16 +22,16 @@ struct Inspection {
     MemoryFit fit;
   };
 
-  std::filesystem::path folder;
+  std::filesystem::path path;
   ModelConfig config;
   TensorInventory inventory;
   MemoryInfo machine;
   MemoryUse use;                  ///< what the rows have in common
   std::vector<MemoryRow> memory;  ///< by context length
 
-  /// Reads config.json and whatever is there of the weights; a folder without weights is told from its configuration.
-  /// @throws as ModelConfig::read
-  static Inspection of(const std::filesystem::path& folder, size_t threads);
+  /// Reads the configuration and whatever is there of the weights; a folder without weights is told from its configuration.
+  /// @throws as ModelFiles::open and its config()
+  static Inspection of(const std::filesystem::path& model, size_t threads);
 
   std::string text(Alike alike) const;
   nlohmann::ordered_json json(Alike alike) const;
@@ -47,7 +47,7 @@ struct LayerInspection {
     TensorStatistics statistics;  ///< of a stored one
   };
 
-  std::filesystem::path folder;
+  std::filesystem::path path;
   size_t layer;  ///< from 0
   AttentionKind attention;
   FeedForwardKind feed_forward;
@@ -55,8 +55,8 @@ struct LayerInspection {
   std::vector<std::string> faults;  ///< a line each; empty if the layer is whole and finite
 
   /// Opens the files that hold the layer and no others. @throws InvalidArgument for a layer that the model does not have;
-  /// NotFound if the folder holds no weights
-  static LayerInspection of(const std::filesystem::path& folder, size_t layer, ThreadPool& pool);
+  /// NotFound if there are no weights
+  static LayerInspection of(const std::filesystem::path& model, size_t layer, ThreadPool& pool);
 
   /// @param alike Together: the experts' tensors share a line
   std::string text(Alike alike) const;

@@ -62,7 +62,7 @@ Json Inspection::json(Alike alike) const {
   const ModuleNode root = module_tree(inventory, alike);
   Json modules = Json::array();
   for (const ModuleNode& child : root.children) modules.push_back(tree(child));
-  return {{"folder", folder.string()},
+  return {{"model", path.string()},
           {"layers", kinds(config)},
           {"hidden_size", config.hidden_size},
           {"vocab_size", config.vocab_size},
@@ -101,7 +101,7 @@ Json LayerInspection::json() const {
     }
     list.push_back(std::move(entry));
   }
-  return {{"folder", folder.string()},
+  return {{"model", path.string()},
           {"layer", layer},
           {"attention", attention == AttentionKind::Kda ? "kda" : "mla"},
           {"feed_forward", feed_forward == FeedForwardKind::Moe ? "moe" : "dense"},

@@ -13,7 +13,7 @@ constexpr size_t kLabelWidth = 46, kSurplusShown = 20;
 
 void print_row(Page& out, std::string_view label, std::string_view dtype, std::string_view shape, uint64_t parameters,
                uint64_t bytes, std::string_view remark) {
-  std::string row = fmt::format("{:<{}} {:<5} {:<16} {:>15} {:>10}", label, kLabelWidth, dtype, shape, with_commas(parameters),
+  std::string row = fmt::format("{:<{}} {:<6} {:<16} {:>15} {:>10}", label, kLabelWidth, dtype, shape, with_commas(parameters),
                                 human_bytes(bytes));
   if (!remark.empty()) row += fmt::format("  {}", remark);
   out.print("{}\n", row);
@@ -70,7 +70,7 @@ void print_config(Page& out, const ModelConfig& c) {
 void print_presence(Page& out, const TensorInventory& inventory) {
   const size_t all = inventory.tensors.size();
   if (inventory.count(Presence::Expected) == all)
-    out.print("weights     none here: what follows is expected, from config.json\n");
+    out.print("weights     none here: what follows is expected, from the configuration\n");
   else if (inventory.count(Presence::Stored) == all)
     out.print("weights     all {} tensors are here\n", with_commas(all));
   else
@@ -116,12 +116,12 @@ std::string in_short(const Inspection& inspection) {
 
 std::string Inspection::text(Alike alike) const {
   Page out;
-  out.print("model       {}\n", folder.string());
+  out.print("model       {}\n", path.string());
   print_config(out, config);
   print_presence(out, inventory);
   out.print("\n");
   print_memory(out, *this);
-  out.print("\n{:<{}} {:<5} {:<16} {:>15} {:>10}\n", "module (xN: that many alike, counted together)", kLabelWidth, "dtype",
+  out.print("\n{:<{}} {:<6} {:<16} {:>15} {:>10}\n", "module (xN: that many alike, counted together)", kLabelWidth, "dtype",
             "shape", "parameters", "bytes");
   const ModuleNode root = module_tree(inventory, alike);
   for (const ModuleNode& child : root.children) print_tree(out, child, "", 0);

@@ -44,7 +44,7 @@ std::string line_name(const InventoryTensor& tensor, Alike alike) {
 void print_line(Page& out, const Line& line) {
   std::string name = line.name;
   if (line.tensors > 1) name += fmt::format("  x{}", line.tensors);
-  out.print("{:<58} {:<5} {:<16}", name, to_string(line.tensor->format), to_string(line.tensor->shape));
+  out.print("{:<58} {:<6} {:<16}", name, to_string(line.tensor->format), to_string(line.tensor->shape));
   if (line.tensors == 0) {
     out.print(" {}\n", line.tensor->fault.empty() ? to_string(line.tensor->presence) : line.tensor->fault);
     return;
@@ -66,8 +66,8 @@ std::string LayerInspection::text(Alike alike) const {
     if (is_new) lines.push_back({.name = name, .tensor = &tensor});
     if (tensor.presence == Presence::Stored && tensor.fault.empty()) lines[at->second].add(statistics, tensor.parameters());
   }
-  out.print("layer {} of {}: {}, {}\n\n", layer, folder.string(), name_of(attention), name_of(feed_forward));
-  out.print("{:<58} {:<5} {:<16} {:>10} {:>10} {:>10} {:>10}\n", "tensor", "dtype", "shape", "min", "max", "mean", "rms");
+  out.print("layer {} of {}: {}, {}\n\n", layer, path.string(), name_of(attention), name_of(feed_forward));
+  out.print("{:<58} {:<6} {:<16} {:>10} {:>10} {:>10} {:>10}\n", "tensor", "dtype", "shape", "min", "max", "mean", "rms");
   for (const Line& line : lines) print_line(out, line);
   out.print("\n");
   if (faults.empty()) out.print("all {} tensors are here and finite\n", tensors.size());

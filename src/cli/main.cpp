@@ -44,13 +44,14 @@ void describe_program(CLI::App& app, Context& context) {
   add_chat(app, context);
   add_tokenize(app, context);
   add_logits(app, context);
+  add_perplexity(app, context);
   add_inspect(app, context);
   add_verify(app, context);
   add_synth(app, context);
   add_info(app, context);
   // After the commands, which would inherit it.
   app.footer(
-      "MODEL is a folder as Hugging Face has it; left out, it is the tiny model that comes with Kilin.\n"
+      "MODEL is a folder as Hugging Face has it, or a GGUF file; left out, it is the tiny model that comes with Kilin.\n"
       "`kilin COMMAND --help` says more about a command. Exit codes: 0, 1 for a failure, 2 for wrong usage.");
 }
 

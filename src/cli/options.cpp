@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "checkpoint/gguf_file.h"
 #include "cli/context.h"
 #include "core/cpu_info.h"
 #include "core/error.h"
@@ -132,13 +133,13 @@ CLI::Option* add_texts(CLI::App& app, const std::string& name, std::vector<std::
 }
 
 CLI::Option* add_model(CLI::App& app, std::optional<std::string>& target) {
-  return add_text(app, "MODEL", "", "the folder of a model", target,
-                  "Folder of the model; left out: the tiny one that comes with Kilin");
+  return add_text(app, "MODEL", "", "the folder of a model or a GGUF file", target,
+                  "Folder of the model, or GGUF file; left out: the tiny one that comes with Kilin");
 }
 
-std::filesystem::path model_folder(const Context& context, const std::optional<std::string>& model) {
-  if (model && !std::filesystem::is_directory(*model))
-    raise(ErrorCode::NotFound, "{}: is not a folder; expected that of a model", printable(*model));
+std::filesystem::path model_path(const Context& context, const std::optional<std::string>& model) {
+  if (model && !std::filesystem::is_directory(*model) && !is_gguf(*model))
+    raise(ErrorCode::NotFound, "{}: is neither a folder nor a GGUF file; expected a model", printable(*model));
   if (model) return *model;
   if (!std::filesystem::is_directory(context.tiny_model))
     raise(ErrorCode::NotFound, "{}: the model that comes with Kilin is not there; name the folder of another one",

@@ -58,10 +58,11 @@ CLI::Option* add_threads(CLI::App& app, std::optional<uint64_t>& target, const s
 CLI::Option* add_texts(CLI::App& app, const std::string& name, std::vector<std::string>& target,
                        const std::string& description);
 
-/// The positional MODEL: a folder; left out, `target` stays empty.
+/// The positional MODEL: a folder or a GGUF file; left out, `target` stays empty.
 CLI::Option* add_model(CLI::App& app, std::optional<std::string>& target);
 
-/// The folder that MODEL names, or that of the embedded model. @throws NotFound if it is none, saying what was looked for where
-std::filesystem::path model_folder(const Context& context, const std::optional<std::string>& model);
+/// The folder or file that MODEL names, or the folder of the embedded model. @throws NotFound if it is none, saying what was
+/// looked for where
+std::filesystem::path model_path(const Context& context, const std::optional<std::string>& model);
 
 }  // namespace kilin::cli

@@ -86,12 +86,12 @@ TEST(Options, TheEmbeddedModelStandsInForModel) {
   testing::TemporaryFolder folder;
   Context context;
   context.tiny_model = folder.path();
-  EXPECT_EQ(model_folder(context, std::nullopt), folder.path());
-  EXPECT_EQ(model_folder(context, (folder / "..").string()), folder / "..");
-  EXPECT_THROW(model_folder(context, (folder / "other").string()), Error);
+  EXPECT_EQ(model_path(context, std::nullopt), folder.path());
+  EXPECT_EQ(model_path(context, (folder / "..").string()), folder / "..");
+  EXPECT_THROW(model_path(context, (folder / "other").string()), Error);
   context.tiny_model = folder / "nowhere";
   try {
-    model_folder(context, std::nullopt);
+    model_path(context, std::nullopt);
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::NotFound);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/gguf_file.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/engine_options.h"
@@ -14,7 +15,7 @@
 #include "cli/terminal_text.h"
 #include "core/error.h"
 #include "core/json.h"
-#include "model/model_config.h"
+#include "model/model_files.h"
 #include "text/tokenizer.h"
 #include "text/utf8.h"
 
@@ -118,19 +119,22 @@ void encode_lines(const Context& context, const Tokenizer& tokenizer) {
     context.out.write(encode_line(tokenizer, line, fmt::format("standard input, line {}", number)) + "\n");
 }
 
-Tokenizer load_tokenizer(const Context& context, const Arguments& args) {
-  if (args.model && !std::filesystem::is_directory(*args.model))
-    raise(ErrorCode::NotFound, "{}: is not a folder; expected MODEL, that of a model (text goes after it, or by -p TEXT)",
+std::shared_ptr<const Tokenizer> load_tokenizer(const Context& context, const Arguments& args) {
+  if (args.model && !std::filesystem::is_directory(*args.model) && !is_gguf(*args.model))
+    raise(ErrorCode::NotFound,
+          "{}: is neither a folder nor a GGUF file; expected MODEL, one of them (text goes after it, or by -p TEXT)",
           printable(*args.model));
-  const std::filesystem::path folder = model_folder(context, args.model);
-  Tokenizer tokenizer = Tokenizer::load(folder);
-  if (std::filesystem::exists(folder / "config.json")) tokenizer.require_vocabulary(ModelConfig::read(folder).vocab_size);
+  const auto files = ModelFiles::open(model_path(context, args.model));
+  auto tokenizer = files->tokenizer();
+  if (!tokenizer) files->raise_no_tokenizer();
+  if (files->has_config()) tokenizer->require_vocabulary(files->config().vocab_size);
   return tokenizer;
 }
 
 void tokenize(const Context& context, const Arguments& args) {
   args.validate();
-  const Tokenizer tokenizer = load_tokenizer(context, args);
+  const auto loaded = load_tokenizer(context, args);
+  const Tokenizer& tokenizer = *loaded;
   if (args.decode) return decode(context, tokenizer, args);
   if (args.jsonl) return encode_lines(context, tokenizer);
   std::vector<std::string> texts = args.texts;

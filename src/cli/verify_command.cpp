@@ -69,7 +69,7 @@ void verify(const Context& context, const Arguments& arguments) {
   if (arguments.files_only && arguments.tokens)
     raise(ErrorCode::InvalidArgument, "--files-only runs nothing, so there is no answer for --max-tokens {} to limit",
           *arguments.tokens);
-  const std::filesystem::path folder = model_folder(context, arguments.model);
+  const std::filesystem::path path = model_path(context, arguments.model);
   Progresses progresses(context.err);
   const InterruptGuard interrupts;
   const CheckReporter::Listener listener = {.done =
@@ -84,17 +84,17 @@ void verify(const Context& context, const Arguments& arguments) {
                                                   progresses.update(name, done, total);
                                                 }};
   const auto checks =
-      verify_model(folder,
+      verify_model(path,
                    {.threads = thread_count(arguments.threads),
                     .tokens = arguments.tokens.value_or(VerifyOptions().tokens),
                     .run = arguments.files_only ? VerifyOptions::Run::FilesOnly : VerifyOptions::Run::Everything},
                    listener);
   if (arguments.json) {
-    const nlohmann::ordered_json json = {{"folder", folder.string()}, {"ok", all_good(checks)}, {"checks", to_json(checks)}};
+    const nlohmann::ordered_json json = {{"model", path.string()}, {"ok", all_good(checks)}, {"checks", to_json(checks)}};
     context.out.write(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   }
   if (!all_good(checks))
-    raise(ErrorCode::Corrupt, "{}: {} of {} checks failed", folder.string(),
+    raise(ErrorCode::Corrupt, "{}: {} of {} checks failed", path.string(),
           std::ranges::count(checks, Outcome::Failed, &Check::outcome), checks.size());
 }
 

@@ -99,6 +99,16 @@ TEST(AtomicFile, MayBeEmptyAndNew) {
   EXPECT_EQ(read_file(folder / "target"), "");
 }
 
+TEST(AtomicFile, MayBeChangedWhereItWasWritten) {
+  const testing::TemporaryFolder folder;
+  AtomicFile file(folder / "target");
+  file.write("....and more");
+  file.write_at(0, std::as_bytes(std::span("HEAD", 4)));
+  file.write("!");
+  file.commit();
+  EXPECT_EQ(read_file(folder / "target"), "HEADand more!");
+}
+
 TEST(AtomicFile, ReplacesNoDeviceFolderOrPipe) {
   const testing::TemporaryFolder folder;
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);

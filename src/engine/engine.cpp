@@ -245,7 +245,7 @@ void Engine::run(Request& request, const std::function<void()>& between) {
   }
   if (request.finish_reason() == FinishReason::Error)
     raise(ErrorCode::Corrupt, "{}: the model's logits hold no number; kilin verify looks for broken weights",
-          model_.folder.string());
+          model_.path().string());
 }
 
 void Engine::logits(std::span<const int32_t> ids, const std::function<void(size_t, MatView<const float>)>& sink) {

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include "checkpoint/checkpoint.h"
 #include "core/cpu_info.h"
-#include "core/error.h"
 #include "kernels/kernel_table.h"
 
 namespace kilin {
@@ -40,18 +38,13 @@ uint64_t bytes_in_use(const TensorStore& weights, const PackPlan* plan) {
 
 }  // namespace
 
-LoadedModel LoadedModel::load(const std::filesystem::path& folder, const LoadOptions& options) {
-  if (!std::filesystem::is_directory(folder))
-    raise(ErrorCode::NotFound, "{}: not a folder; expected that of a model", folder.string());
+LoadedModel LoadedModel::load(const std::filesystem::path& path, const LoadOptions& options) {
   LoadedModel loaded;
-  loaded.folder = folder;
-  const ModelConfig config = ModelConfig::read(folder);
-  loaded.generation = GenerationConfig::read(folder, config.vocab_size);
-  if (Tokenizer::exists(folder)) {
-    auto tokenizer = std::make_shared<Tokenizer>(Tokenizer::load(folder));
-    tokenizer->require_vocabulary(config.vocab_size);
-    loaded.tokenizer = std::move(tokenizer);
-  }
+  loaded.files = ModelFiles::open(path);
+  const ModelConfig config = loaded.files->config();
+  loaded.generation = loaded.files->generation(config);
+  loaded.tokenizer = loaded.files->tokenizer();
+  if (loaded.tokenizer) loaded.tokenizer->require_vocabulary(config.vocab_size);
   loaded.load_weights(config, options);
   loaded.stop_ids = stop_ids_of(config, loaded.generation, loaded.tokenizer.get());
   return loaded;
@@ -59,13 +52,13 @@ LoadedModel LoadedModel::load(const std::filesystem::path& folder, const LoadOpt
 
 void LoadedModel::load_weights(const ModelConfig& config, const LoadOptions& options) {
   ThreadPool pool(options.threads == 0 ? usable_threads() : options.threads);
-  const std::shared_ptr<const TensorStore> store = Checkpoint::open(folder);
+  const std::shared_ptr<const TensorStore> store = files->weights(config);
   const PackOrigin origin = {.sources = store->files(), .isa = chosen_isa(), .quantize = options.quantize};
   PackOptions packing;
   packing.quantize = options.quantize;
   packing.pool = &pool;
   packing.place = [&](const PackPlan& plan) {
-    return place_packs(options.pack_cache, folder, plan, origin, MemoryInfo::detect());
+    return place_packs(options.pack_cache, path(), plan, origin, MemoryInfo::detect());
   };
   packing.progress = [&](uint64_t done, uint64_t total) {
     if (options.progress) options.progress(LoadStage::Packing, done, total);
@@ -82,7 +75,7 @@ void LoadedModel::load_weights(const ModelConfig& config, const LoadOptions& opt
 }
 
 const Tokenizer& LoadedModel::require_tokenizer() const {
-  if (!tokenizer) Tokenizer::raise_missing(folder);
+  if (!tokenizer) files->raise_no_tokenizer();
   return *tokenizer;
 }
 

@@ -1,4 +1,4 @@
-// A checkpoint folder, loaded: what one needs besides pools and threads to run it.
+// A model, loaded: what one needs besides pools and threads to run it.
 #pragma once
 
 #include <filesystem>
@@ -10,6 +10,7 @@
 #include "engine/pack_placement.h"
 #include "model/generation_config.h"
 #include "model/kimi_linear_for_causal_lm.h"
+#include "model/model_files.h"
 #include "text/tokenizer.h"
 
 namespace kilin {
@@ -28,15 +29,16 @@ struct LoadOptions {
 };
 
 struct LoadedModel {
-  std::filesystem::path folder;
+  std::shared_ptr<const ModelFiles> files;
   std::shared_ptr<const TensorStore> weights;  // the model's matrices are views into it, and into
   std::shared_ptr<const PackStore> packs;      // where blocks stand in panels; null where there are none
   std::filesystem::path new_pack_file;         // that this load has made for the next one; empty if it has not
   KimiLinearForCausalLM model;
-  std::shared_ptr<const Tokenizer> tokenizer;  // null where the folder holds no tokenizer: ids go in and out
+  std::shared_ptr<const Tokenizer> tokenizer;  // null where the files hold no tokenizer: ids go in and out
   GenerationConfig generation;
   std::vector<int32_t> stop_ids;  // an answer ends with one of these; ascending
 
+  const std::filesystem::path& path() const { return files->path(); }
   const ModelConfig& config() const { return model.config(); }
 
   bool has_panels() const { return packs != nullptr; }
@@ -46,7 +48,7 @@ struct LoadedModel {
 
   /// @throws Error for whatever is wrong with the folder, its configuration, weights or tokenizer, or if the packed weights
   /// have no place
-  static LoadedModel load(const std::filesystem::path& folder, const LoadOptions& options = {});
+  static LoadedModel load(const std::filesystem::path& path, const LoadOptions& options = {});
 
   /// The tokenizer. @throws NotFound, saying that ids can be used instead
   const Tokenizer& require_tokenizer() const;

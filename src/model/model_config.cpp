@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/file.h"
 #include "kernels/kernel_table.h"
+#include "model/config_bounds.h"
 #include "model/config_reader.h"
 #include "model/layer_kinds.h"
 #include "model/unsupported_models.h"
@@ -17,19 +17,11 @@ namespace kilin {
 
 namespace {
 
-// Bounds that no such model comes near, chosen so that the bytes of all weights together can't overflow 64 bits:
-// 3 x 2^17 hidden x 2^20 width x 2^18 experts x 4 bytes = 2^58.6.
-constexpr size_t kMaxHidden = size_t{1} << 17;
-constexpr size_t kMaxWidth = size_t{1} << 20;
-constexpr size_t kMaxVocabulary = size_t{1} << 24;
-constexpr size_t kMaxLayers = 1024;
-constexpr size_t kMaxLayersTimesExperts = size_t{1} << 18;
-constexpr size_t kMaxPositions = std::numeric_limits<int32_t>::max();
-
-// A product that stands for a width. Its factors are bounded by kMaxWidth, so that it does not overflow here.
-void check_width(const ConfigReader& in, size_t width, std::string_view words) {
-  if (width > kMaxWidth) in.corrupt("{} is {}; expected at most {}", words, width, kMaxWidth);
-}
+constexpr ExpertKeys kExpertKeys = {.layers = "num_hidden_layers",
+                                    .experts = "num_experts",
+                                    .experts_per_token = "num_experts_per_token",
+                                    .groups = "num_expert_group",
+                                    .groups_per_token = "topk_group"};
 
 void read_mla(const ConfigReader& in, ModelConfig& c) {
   c.num_attention_heads = in.size({"num_attention_heads"}, 1, kMaxWidth);
@@ -37,9 +29,6 @@ void read_mla(const ConfigReader& in, ModelConfig& c) {
   c.qk_nope_head_dim = in.size({"qk_nope_head_dim"}, 1, kMaxWidth);
   c.qk_rope_head_dim = in.size({"qk_rope_head_dim"}, 1, kMaxWidth);
   c.v_head_dim = in.size({"v_head_dim"}, 1, kMaxWidth);
-  check_width(in, c.mla_query_width(), "num_attention_heads x (qk_nope_head_dim + qk_rope_head_dim)");
-  check_width(in, c.mla_kv_width(), "num_attention_heads x (qk_nope_head_dim + v_head_dim)");
-  check_width(in, c.mla_latent_width(), "kv_lora_rank + qk_rope_head_dim");
   // Latent attention keeps no keys a head, so that another number of them would mean another model.
   const auto kv_heads = in.optional_size({"num_key_value_heads"}, 1, kMaxWidth);
   if (kv_heads && *kv_heads != c.num_attention_heads)
@@ -58,35 +47,20 @@ void read_kda(const ConfigReader& in, ModelConfig& c) {
       {"linear_attn_config.num_heads", "linear_num_heads", "linear_num_key_heads", "linear_num_value_heads"}, 1, kMaxWidth);
   c.kda_head_dim =
       in.size({"linear_attn_config.head_dim", "linear_head_dim", "linear_key_head_dim", "linear_value_head_dim"}, 1, kMaxWidth);
-  check_width(in, c.kda_width(), "linear_attn_config.num_heads x head_dim");
   c.short_conv_kernel_size = in.size({"linear_attn_config.short_conv_kernel_size", "linear_conv_kernel_dim"}, 2, kMaxConvWidth);
 }
 
 void read_moe(const ConfigReader& in, ModelConfig& c) {
   c.num_experts = in.size({"num_experts", "num_local_experts", "n_routed_experts"}, 1, kMaxExperts);
-  if (c.num_experts * c.num_hidden_layers > kMaxLayersTimesExperts)
-    in.corrupt("num_experts ({}) x num_hidden_layers ({}) is {}; expected at most {}", c.num_experts, c.num_hidden_layers,
-               c.num_experts * c.num_hidden_layers, kMaxLayersTimesExperts);
   c.num_experts_per_token = in.size({"num_experts_per_token", "num_experts_per_tok"}, 1, c.num_experts);
   c.num_shared_experts = in.size({"num_shared_experts", "n_shared_experts"}, 1, kMaxWidth);
   c.moe_intermediate_size = in.size({"moe_intermediate_size"}, 1, kMaxWidth);
-  check_width(in, c.shared_expert_width(), "num_shared_experts x moe_intermediate_size");
   c.moe_renormalize = in.boolean({"moe_renormalize", "norm_topk_prob"});
   c.routed_scaling_factor = in.real({"routed_scaling_factor"}, 1e-6, 1e6);
 
   c.num_expert_group = in.size({"num_expert_group", "n_group"}, 1, c.num_experts);
   c.topk_group = in.size({"topk_group"}, 1, c.num_expert_group);
-  if (c.num_experts % c.num_expert_group != 0)
-    in.corrupt("num_expert_group ({}) does not divide num_experts ({}); expected groups of equal size", c.num_expert_group,
-               c.num_experts);
-  const size_t experts_per_group = c.num_experts / c.num_expert_group;
-  // A group is scored by the sum of its two best experts.
-  if (c.num_expert_group > 1 && experts_per_group < 2)
-    in.corrupt("num_expert_group is {} for {} experts (num_experts); expected groups of at least 2", c.num_expert_group,
-               c.num_experts);
-  if (c.num_experts_per_token > c.topk_group * experts_per_group)
-    in.corrupt("num_experts_per_token is {}; expected at most {}, the experts of topk_group ({}) groups",
-               c.num_experts_per_token, c.topk_group * experts_per_group, c.topk_group);
+  check_experts(in, c, kExpertKeys);
   if (c.num_expert_group > 1 && in.optional_boolean({"use_grouped_topk"}) == false)
     in.corrupt("key 'use_grouped_topk' is false and num_expert_group is {}; expected true, or one group", c.num_expert_group);
 }
@@ -151,6 +125,7 @@ ModelConfig ModelConfig::parse(std::string_view text, const std::string& source)
   read_mla(in, c);
   read_kda(in, c);
   read_moe(in, c);
+  check_widths(in, c);
   c.attention_kinds = read_attention_kinds(in, c.num_hidden_layers);
   c.feed_forward_kinds = read_feed_forward_kinds(in, c.num_hidden_layers);
   c.eos_token_ids = read_eos(in, c.vocab_size);

@@ -50,7 +50,7 @@ struct ModelConfig {
   std::vector<AttentionKind> attention_kinds;       ///< a layer each
   std::vector<FeedForwardKind> feed_forward_kinds;  ///< a layer each
 
-  std::vector<int32_t> eos_token_ids;  ///< at least one
+  std::vector<int32_t> eos_token_ids;  ///< at least one from config.json; a GGUF file without a tokeniser names none
   std::optional<int32_t> bos_token_id;
   std::optional<int32_t> pad_token_id;
   std::string dtype;  ///< "bfloat16", ...: what the file says of its weights; empty if it says nothing

@@ -5,15 +5,20 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "core/error.h"
+#include "kernels/quant/blocks.h"
+#include "model/stored_values.h"
 
 namespace kilin {
 
 namespace {
 
 constexpr size_t kBlock = size_t{1} << 18;  // values that one thread reads at a time
+constexpr size_t kChunk = 4096;             // values that are dequantised at a time
+static_assert(kBlock % kMostBlockElements == 0 && kChunk % kMostBlockElements == 0, "cuts go between a format's blocks");
 
 // A floating-point format as its bits: sign, exponent, fraction.
 template <typename Bits>
@@ -44,8 +49,35 @@ FiniteScan scan_block(const std::byte* data, size_t begin, size_t end, const For
   return scan;
 }
 
+void merge(FiniteScan& whole, const FiniteScan& part) {
+  whole.nans += part.nans;
+  whole.infinities += part.infinities;
+  if (!whole.first) whole.first = part.first;
+  whole.all_zero = whole.all_zero && part.all_zero;
+}
+
+// look(values, index of the first) for [begin, end) of a tensor of blocks, a chunk at a time.
+template <typename Look>
+void dequantize_by_chunks(const StoredTensor& tensor, size_t begin, size_t end, Look look) {
+  std::array<float, kChunk> chunk;
+  for (size_t at = begin; at < end; at += kChunk) {
+    const size_t n = std::min(kChunk, end - at);
+    read_values(tensor, at, at + n, chunk.data());
+    look(std::span<const float>(chunk).first(n), at);
+  }
+}
+
 FiniteScan scan_block(const StoredTensor& tensor, size_t begin, size_t end) {
   const std::byte* data = tensor.bytes.data();
+  if (tensor.format.is_block()) {
+    FiniteScan whole;
+    dequantize_by_chunks(tensor, begin, end, [&](std::span<const float> values, size_t first) {
+      FiniteScan part = scan_block(std::as_bytes(values).data(), 0, values.size(), kF32);
+      if (part.first) *part.first += first;
+      merge(whole, part);
+    });
+    return whole;
+  }
   switch (tensor.format.dtype()) {
     case DType::f16:
       return scan_block(data, begin, end, kF16);
@@ -63,13 +95,6 @@ FiniteScan scan_block(const StoredTensor& tensor, size_t begin, size_t end) {
       return scan;
     }
   }
-}
-
-void merge(FiniteScan& whole, const FiniteScan& part) {
-  whole.nans += part.nans;
-  whole.infinities += part.infinities;
-  if (!whole.first) whole.first = part.first;
-  whole.all_zero = whole.all_zero && part.all_zero;
 }
 
 // part(begin, end) of every block, in order.
@@ -104,6 +129,14 @@ struct Sums {
   FiniteScan scan;
   double min = std::numeric_limits<double>::infinity(), max = -std::numeric_limits<double>::infinity();
   double sum = 0, squares = 0;
+
+  void add(double x) {
+    if (!std::isfinite(x)) return;
+    min = std::min(min, x);
+    max = std::max(max, x);
+    sum += x;
+    squares += x * x;
+  }
 };
 
 }  // namespace
@@ -118,21 +151,19 @@ FiniteScan scan_finite(const StoredTensor& tensor, ThreadPool& pool) {
 
 TensorStatistics tensor_statistics(const StoredTensor& tensor, ThreadPool& pool) {
   constexpr std::array kFloats = {DType::f32, DType::f16, DType::bf16, DType::f64};
-  if (std::ranges::none_of(kFloats, [&](DType dtype) { return tensor.format == dtype; }))
-    raise(ErrorCode::Unsupported, "{}: tensor '{}' is of {}; expected f32, f16, bf16 or f64", tensor.file,
+  if (!tensor.format.is_block() && std::ranges::none_of(kFloats, [&](DType dtype) { return tensor.format == dtype; }))
+    raise(ErrorCode::Unsupported, "{}: tensor '{}' is of {}; expected f32, f16, bf16, f64 or blocks", tensor.file,
           printable(tensor.name), to_string(tensor.format));
   Sums whole;
   for (const Sums& part : block_by_block(tensor, pool, [&](size_t begin, size_t end) {
          Sums sums;
          sums.scan = scan_block(tensor, begin, end);
-         for (size_t i = begin; i < end; ++i) {
-           const double x = value_at(tensor, i);
-           if (!std::isfinite(x)) continue;
-           sums.min = std::min(sums.min, x);
-           sums.max = std::max(sums.max, x);
-           sums.sum += x;
-           sums.squares += x * x;
-         }
+         if (tensor.format.is_block())
+           dequantize_by_chunks(tensor, begin, end, [&](std::span<const float> values, size_t) {
+             for (const float x : values) sums.add(static_cast<double>(x));
+           });
+         else
+           for (size_t i = begin; i < end; ++i) sums.add(value_at(tensor, i));
          return sums;
        })) {
     merge(whole.scan, part.scan);

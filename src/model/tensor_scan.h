@@ -30,7 +30,7 @@ struct TensorStatistics {
   double min = 0, max = 0, mean = 0, rms = 0;
 };
 
-/// @throws Unsupported for a dtype that is neither f32, f16, bf16 nor f64
+/// @throws Unsupported for a dtype that is neither f32, f16, bf16 nor f64, nor of blocks
 TensorStatistics tensor_statistics(const StoredTensor& tensor, ThreadPool& pool);
 
 /// "[3, 17]": where the element of that index stands. @pre index < shape.elements()

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -118,6 +119,32 @@ TEST(TensorScan, ATensorOfNoElementsOrOfNoFiniteOneGivesZeros) {
   EXPECT_EQ(statistics.max, 0);
   EXPECT_EQ(statistics.rms, 0);
   EXPECT_EQ(statistics.scan.nans, 1u);
+}
+
+TEST(TensorScan, BlocksAreLookedAtByTheValuesThatTheyStandFor) {
+  ThreadPool pool(3);
+  constexpr size_t kRows = 300, kCols = 2048, kBlocks = kRows * kCols / 32;
+  std::vector<std::byte> bytes(kBlocks * 34);
+  const auto set_scale = [&](size_t block, uint16_t bits) { std::memcpy(bytes.data() + block * 34, &bits, sizeof bits); };
+  const StoredTensor t{.name = "t", .format = BlockFormat::q8_0, .shape = {kRows, kCols}, .bytes = bytes, .file = "f"};
+  EXPECT_TRUE(scan_finite(t, pool).all_zero);
+  for (size_t block = 0; block < kBlocks; ++block) {
+    set_scale(block, 0x3800);  // 0.5
+    for (size_t i = 0; i < 32; ++i) bytes[block * 34 + 2 + i] = i % 2 == 0 ? std::byte(6) : std::byte(-8);
+  }
+  const TensorStatistics statistics = tensor_statistics(t, pool);
+  EXPECT_TRUE(statistics.scan.finite());
+  EXPECT_FALSE(statistics.scan.all_zero);
+  EXPECT_EQ(statistics.min, -4);
+  EXPECT_EQ(statistics.max, 3);
+  EXPECT_EQ(statistics.mean, -0.5);
+  EXPECT_EQ(statistics.rms, std::sqrt(12.5));
+  set_scale(kBlocks - 1, 0x7c00);
+  set_scale(12345, 0x7e00);
+  const FiniteScan scan = scan_finite(t, pool);
+  EXPECT_EQ(scan.first, 12345u * 32);
+  EXPECT_EQ(scan.nans, 32u);
+  EXPECT_EQ(scan.infinities, 32u);
 }
 
 }  // namespace

@@ -114,6 +114,15 @@ std::string list_of(std::span<const DType> dtypes) {
   return text;
 }
 
+// By the names that stand in the file, each once: many tensors may be cut out of one.
+std::vector<std::string> stored_names(const TensorStore& store, const std::vector<std::string>& names) {
+  std::vector<std::string> stored;
+  for (const std::string& name : names) stored.push_back(store.stored_name(name));
+  std::sort(stored.begin(), stored.end());
+  stored.erase(std::unique(stored.begin(), stored.end()), stored.end());
+  return stored;
+}
+
 // `names` are the store's that count, ascending.
 void check(const TensorStore& store, std::span<const std::string> names, std::vector<ExpectedTensor> expected,
            const ModelConfig& config) {
@@ -137,16 +146,18 @@ void check(const TensorStore& store, std::span<const std::string> names, std::ve
   surplus.insert(surplus.end(), name, names.end());
   if (missing.empty() && surplus.empty() && wrong.empty()) return;
 
+  const bool tied_head = config.tie_word_embeddings && std::binary_search(surplus.begin(), surplus.end(), "lm_head.weight");
+  missing = stored_names(store, missing);
+  surplus = stored_names(store, surplus);
   std::string report =
-      fmt::format("{}: the tensors are not those of config.json: {} missing, {} surplus, {} of a wrong shape or dtype",
+      fmt::format("{}: the tensors are not those of its configuration: {} missing, {} surplus, {} of a wrong shape or dtype",
                   store.source(), missing.size(), surplus.size(), wrong_tensors);
   append_lines(report, "missing", compressed(missing));
   append_lines(report, "surplus", compressed(surplus));
-  if (config.tie_word_embeddings && std::binary_search(surplus.begin(), surplus.end(), "lm_head.weight"))
-    report += "\n  (tie_word_embeddings is true: the embedding is lm_head's weight)";
+  if (tied_head) report += "\n  (tie_word_embeddings is true: the embedding is lm_head's weight)";
   std::vector<std::string> lines;
   for (const auto& [key, tensors] : wrong)
-    for (const std::string& line : compressed(tensors)) lines.push_back(line + " " + key.second);
+    for (const std::string& line : compressed(stored_names(store, tensors))) lines.push_back(line + " " + key.second);
   append_lines(report, "wrong", lines);
   throw Error(ErrorCode::Corrupt, report);
 }
@@ -156,7 +167,8 @@ void check(const TensorStore& store, std::span<const std::string> names, std::ve
 std::string fault_of(const StoredTensor& tensor, const ExpectedTensor& expected) {
   const WeightPattern& pattern = *expected.pattern;
   if (!pattern.allows(tensor.format))
-    return fmt::format("has dtype {}; expected one of {}", to_string(tensor.format), list_of(pattern.dtypes));
+    return fmt::format("has dtype {}; expected one of {}{}", to_string(tensor.format), list_of(pattern.dtypes),
+                       pattern.allows_blocks() ? ", or blocks" : "");
   if (pattern.any_shape) {
     if (tensor.elements() == expected.shape.elements()) return "";
     return fmt::format("has shape {}; expected {} elements ({})", to_string(tensor.shape), expected.shape.elements(),

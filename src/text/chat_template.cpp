@@ -38,32 +38,27 @@ bool holds(const std::array<std::string_view, N>& names, std::string_view name) 
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-struct Template {
-  std::string where;  // for messages
-  std::string text;
-};
-
 // tokenizer_config.json holds one template, or a list of named ones of which "default" is for chats.
-std::optional<Template> template_in(const fs::path& file) {
+std::optional<ChatTemplate> template_in(const fs::path& file) {
   const Json config = read_json(file);
   const auto found = config.is_object() ? config.find("chat_template") : config.end();
   if (!config.is_object() || found == config.end() || found->is_null()) return std::nullopt;
   const std::string where = file.string() + ": chat_template";
-  if (found->is_string()) return Template{where, found->get<std::string>()};
+  if (found->is_string()) return ChatTemplate{where, found->get<std::string>()};
   if (!found->is_array())
     raise(ErrorCode::Corrupt, "{} is a JSON {}; expected a string or an array", where, found->type_name());
   for (const Json& entry : *found) {
     if (!entry.is_object() || entry.value("name", Json()) != "default") continue;
     const Json text = entry.value("template", Json());
-    if (text.is_string()) return Template{where, text.get<std::string>()};
+    if (text.is_string()) return ChatTemplate{where, text.get<std::string>()};
   }
   raise(ErrorCode::Corrupt, "{} is an array without a 'default' template", where);
 }
 
-std::optional<Template> find_template(const fs::path& folder) {
+std::optional<ChatTemplate> find_template(const fs::path& folder) {
   std::error_code ignored;
   const fs::path jinja = folder / "chat_template.jinja", config = folder / "tokenizer_config.json";
-  if (fs::exists(jinja, ignored)) return Template{jinja.string(), read_file(jinja)};
+  if (fs::exists(jinja, ignored)) return ChatTemplate{jinja.string(), read_file(jinja)};
   if (fs::exists(config, ignored)) return template_in(config);
   return std::nullopt;
 }
@@ -93,20 +88,23 @@ bool has_own_system_message(std::string_view text) {
 }
 
 // eos_token_id of the first file that has one: an id or a list of them.
-std::optional<Json> end_tokens(const fs::path& folder) {
+std::optional<std::vector<int32_t>> end_ids_of(const fs::path& folder) {
   for (const char* name : {"generation_config.json", "config.json"}) {
     std::error_code ignored;
     if (!fs::exists(folder / name, ignored)) continue;
     const Json config = read_json(folder / name);
     if (!config.is_object() || !config.contains("eos_token_id")) continue;
-    const Json& ids = config["eos_token_id"];
-    if (ids.is_number_integer()) return Json::array({ids});
-    if (ids.is_array()) return ids;
+    const Json& value = config["eos_token_id"];
+    if (!value.is_number_integer() && !value.is_array()) continue;
+    std::vector<int32_t> ids;
+    for (const Json& id : value.is_array() ? value : Json::array({value}))
+      if (id.is_number_integer()) ids.push_back(id.get<int32_t>());
+    return ids;
   }
   return std::nullopt;
 }
 
-std::optional<std::string> judge(const Template& own) {
+std::optional<std::string> judge(const ChatTemplate& own) {
   constexpr const char* kConsequence = "Kilin writes Kimi's chat format, so answers may be poor";
   for (std::string_view marker : kMarkers)
     if (own.text.find(marker) == std::string::npos)
@@ -124,22 +122,27 @@ std::optional<std::string> judge(const Template& own) {
 
 }  // namespace
 
-std::optional<std::string> foreign_chat_format(const fs::path& folder, const Tokenizer& tokenizer) {
+std::optional<std::string> foreign_chat_format(const std::string& source, const std::optional<ChatTemplate>& own,
+                                               const std::optional<std::vector<int32_t>>& end_ids, const Tokenizer& tokenizer) {
   for (std::string_view marker : kMarkers)
     if (!tokenizer.special(marker))
       return fmt::format(
           "{}: the tokeniser has no token {}, so this is a base model or one of another chat format; it can continue "
           "text, but not chat.",
-          folder.string(), marker);
-  if (const auto own = find_template(folder)) return judge(*own);
-  const auto ends = end_tokens(folder);
+          source, marker);
+  if (own) return judge(*own);
   const int32_t im_end = *tokenizer.special("<|im_end|>");
-  if (ends && std::find(ends->begin(), ends->end(), Json(im_end)) == ends->end())
+  if (end_ids && std::find(end_ids->begin(), end_ids->end(), im_end) == end_ids->end())
     return fmt::format(
         "{}: there is no chat template, and eos_token_id is not <|im_end|> ({}): this looks like a base model, which "
         "continues text but was not trained to chat.",
-        folder.string(), im_end);
+        source, im_end);
   return std::nullopt;
+}
+
+std::optional<std::string> foreign_chat_format(const fs::path& folder, const Tokenizer& tokenizer) {
+  const auto own = find_template(folder);
+  return foreign_chat_format(folder.string(), own, own ? std::nullopt : end_ids_of(folder), tokenizer);
 }
 
 }  // namespace kilin

@@ -5,10 +5,17 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "text/tokenizer.h"
 
 namespace kilin {
+
+/// A checkpoint's own template.
+struct ChatTemplate {
+  std::string where;  ///< for messages: "FILE: chat_template"
+  std::string text;
+};
 
 /// A sentence that says why chats with the checkpoint in `folder` may go wrong, or nothing if it speaks Kimi's format.
 ///
@@ -18,5 +25,10 @@ namespace kilin {
 /// generation_config.json or config.json.
 /// @throws Io, Corrupt if one of these files can't be read
 std::optional<std::string> foreign_chat_format(const std::filesystem::path& folder, const Tokenizer& tokenizer);
+
+/// The same for what is no folder. @param source names it. @param own its template, if it has one. @param end_ids what it says
+/// that an answer ends with, if that tells a chat model from a base model
+std::optional<std::string> foreign_chat_format(const std::string& source, const std::optional<ChatTemplate>& own,
+                                               const std::optional<std::vector<int32_t>>& end_ids, const Tokenizer& tokenizer);
 
 }  // namespace kilin

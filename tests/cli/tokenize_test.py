@@ -83,7 +83,7 @@ class Tokenize(ProgramTest):
         self.refusal(USAGE, "tokenize", stdin=b"\xff")
         self.refusal(FAILURE, "tokenize", IDS_ONLY, "text")
         message = self.refusal(FAILURE, "tokenize", "text that is taken for a folder")
-        self.assertIn("is not a folder", message)
+        self.assertIn("is neither a folder nor a GGUF file", message)
         self.assertIn("-p TEXT", message)
 
 

@@ -40,8 +40,11 @@ struct Part {
 class ModelRunner {
  public:
   explicit ModelRunner(const std::filesystem::path& folder, const RunnerOptions& options = {})
-      : config_(ModelConfig::read(folder)),
-        source_(WeightSource::open(Checkpoint::open(folder), config_, packing(options))),
+      : ModelRunner(Checkpoint::open(folder), ModelConfig::read(folder), options) {}
+
+  ModelRunner(std::shared_ptr<const TensorStore> weights, const ModelConfig& config, const RunnerOptions& options = {})
+      : config_(config),
+        source_(WeightSource::open(std::move(weights), config_, packing(options))),
         model_(KimiLinearForCausalLM::load(source_, config_)),
         activations_(options.activations),
         pool_(options.threads),

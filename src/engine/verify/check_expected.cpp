@@ -10,6 +10,7 @@
 #include "checkpoint/npy.h"
 #include "core/file.h"
 #include "core/json.h"
+#include "engine/text_score.h"
 #include "engine/verify/check_answers.h"
 #include "model/config_reader.h"
 
@@ -99,35 +100,24 @@ Check check_logits(Engine& engine, const std::vector<int32_t>& ids, const fs::pa
   return error <= kLogitTolerance * largest ? ok(summary) : failed(summary);
 }
 
-// -log p of a token.
-double surprise(std::span<const float> logits, int32_t id) {
-  const double max = static_cast<double>(*std::ranges::max_element(logits));
-  double sum = 0;
-  for (float x : logits) sum += std::exp(static_cast<double>(x) - max);
-  return max + std::log(sum) - static_cast<double>(logits[static_cast<size_t>(id)]);
-}
-
 Check check_perplexity(CheckReporter& reporter, Engine& engine, const std::vector<int32_t>& ids, const Json& json,
                        const std::string& source) {
   const auto expected = require<double>(json, "eval_perplexity", source);
   const auto window = require<size_t>(json, "eval_window", source);
   if (window < 1 || window > engine.context_tokens() || ids.size() < 2)
     raise(ErrorCode::Corrupt, "{}: eval_window is {}; expected 1 to {}", source, window, engine.context_tokens());
-  double sum = 0;
-  for (size_t begin = 0; begin + 1 < ids.size(); begin += window) {
-    const auto part = std::span(ids).subspan(begin, std::min(window, ids.size() - 1 - begin));
-    engine.logits(part, [&](size_t position, MatView<const float> logits) {
-      for (size_t r = 0; r < logits.rows(); ++r) sum += surprise(logits[r], ids[begin + position + r + 1]);
-    });
-    reporter.progress("expected perplexity", begin + part.size(), ids.size() - 1);
-  }
-  const double perplexity = std::exp(sum / static_cast<double>(ids.size() - 1));
+  TextScore score;
+  for_each_prediction(engine, ids, window, [&](size_t prediction, std::span<const float> logits, int32_t next) {
+    score.add(surprise(logits, next));
+    reporter.progress("expected perplexity", prediction + 1, ids.size() - 1);
+  });
+  const double perplexity = score.perplexity();
   const std::string summary = fmt::format("{:.4f} over {} predictions; expected {:.4f}", perplexity, ids.size() - 1, expected);
   return std::abs(perplexity - expected) <= kPerplexityTolerance * expected ? ok(summary) : failed(summary);
 }
 
 std::vector<int32_t> eval_ids(Engine& engine, const Json& json, const std::string& source) {
-  const fs::path text = engine.loaded().folder / "eval.txt";
+  const fs::path text = engine.loaded().path() / "eval.txt";
   std::vector<int32_t> ids = engine.loaded().require_tokenizer().encode(read_file(text));
   const auto predictions = require<size_t>(json, "eval_tokens", source);
   if (ids.size() != predictions + 1)
@@ -139,8 +129,8 @@ std::vector<int32_t> eval_ids(Engine& engine, const Json& json, const std::strin
 }  // namespace
 
 void check_expected(CheckReporter& reporter, Engine& engine) {
-  const fs::path file = engine.loaded().folder / "expected.json";
-  const fs::path logits = engine.loaded().folder / "expected_logits.npy";
+  const fs::path file = engine.loaded().path() / "expected.json";
+  const fs::path logits = engine.loaded().path() / "expected_logits.npy";
   if (!fs::exists(file)) return;
   const std::string source = file.string();
   Json json;

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "text/chat_format.h"
-#include "text/chat_template.h"
 
 namespace kilin {
 
@@ -25,9 +24,9 @@ constexpr const char* kSample =
     "Hello, world!\n\n\tIt's 1234567 o'clock -- déjà vu, Привет, 你好世界, こんにちは, "
     "\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x94\xac  <|im_end|>  end ";
 
-Check check_loads(const std::filesystem::path& folder, const ModelConfig& config, std::shared_ptr<const Tokenizer>& tokenizer) {
-  if (!Tokenizer::exists(folder)) return skipped("the folder holds no tiktoken.model: token ids go in and out, text does not");
-  auto loaded = std::make_shared<Tokenizer>(Tokenizer::load(folder));
+Check check_loads(const ModelFiles& files, const ModelConfig& config, std::shared_ptr<const Tokenizer>& tokenizer) {
+  auto loaded = files.tokenizer();
+  if (!loaded) return skipped("there is no tokenizer: token ids go in and out, text does not");
   loaded->require_vocabulary(config.vocab_size);
   if (loaded->decode(loaded->encode(kSample)) != kSample)
     return failed("a text of several scripts is not the same after it was turned into ids and back");
@@ -35,8 +34,8 @@ Check check_loads(const std::filesystem::path& folder, const ModelConfig& config
   return ok(fmt::format("{} tokens for {} rows of the embedding", tokenizer->size(), config.vocab_size));
 }
 
-Check check_chat_format(const std::filesystem::path& folder, const Tokenizer& tokenizer) {
-  if (const auto foreign = foreign_chat_format(folder, tokenizer)) return note(*foreign);
+Check check_chat_format(const ModelFiles& files, const Tokenizer& tokenizer) {
+  if (const auto foreign = files.foreign_chat_format(tokenizer)) return note(*foreign);
   return ok("Kimi's");
 }
 
@@ -61,16 +60,15 @@ std::vector<int32_t> chat_prompt(const Tokenizer& tokenizer, std::string_view qu
   return ChatFormat(tokenizer).encode({{.role = Role::User, .content = std::string(question)}});
 }
 
-std::shared_ptr<const Tokenizer> check_tokenizer(CheckReporter& reporter, const std::filesystem::path& folder,
-                                                 const ModelConfig& config) {
+std::shared_ptr<const Tokenizer> check_tokenizer(CheckReporter& reporter, const ModelFiles& files, const ModelConfig& config) {
   std::shared_ptr<const Tokenizer> tokenizer;
-  reporter.run("tokenizer", [&] { return check_loads(folder, config, tokenizer); });
+  reporter.run("tokenizer", [&] { return check_loads(files, config, tokenizer); });
   if (!tokenizer) {
     reporter.skip("chat format", "there is no tokenizer");
     reporter.skip("tokenizer anchor", "there is no tokenizer");
     return nullptr;
   }
-  reporter.run("chat format", [&] { return check_chat_format(folder, *tokenizer); });
+  reporter.run("chat format", [&] { return check_chat_format(files, *tokenizer); });
   reporter.run("tokenizer anchor", [&] { return check_anchor(*tokenizer); });
   return tokenizer;
 }

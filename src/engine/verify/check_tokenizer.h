@@ -1,11 +1,10 @@
 // Checks of a model's tokenizer and chat format.
 #pragma once
 
-#include <filesystem>
 #include <memory>
 
 #include "engine/verify/check.h"
-#include "model/model_config.h"
+#include "model/model_files.h"
 #include "text/tokenizer.h"
 
 namespace kilin {
@@ -22,7 +21,6 @@ std::vector<int32_t> chat_prompt(const Tokenizer& tokenizer, std::string_view qu
 /// "tokenizer": it loads, has a row of the embedding for each token, and gives back the text that it is given. "chat format":
 /// the checkpoint's own template is the one that Kilin writes. "tokenizer anchor": the published ids of a chat.
 /// @returns the tokenizer, null if there is none or it failed
-std::shared_ptr<const Tokenizer> check_tokenizer(CheckReporter& reporter, const std::filesystem::path& folder,
-                                                 const ModelConfig& config);
+std::shared_ptr<const Tokenizer> check_tokenizer(CheckReporter& reporter, const ModelFiles& files, const ModelConfig& config);
 
 }  // namespace kilin

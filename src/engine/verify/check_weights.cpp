@@ -1,33 +1,21 @@
 #include "engine/verify/check_weights.h"
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "checkpoint/checkpoint.h"
-#include "model/tensor_scan.h"
 #include "model/tensor_inventory.h"
+#include "model/tensor_scan.h"
 
 namespace kilin {
 
 namespace {
 
-Check check_files(const std::filesystem::path& folder) {
-  const auto checkpoint = Checkpoint::open(folder, Checkpoint::Shards::OnDemand);
-  std::map<std::string, std::string> tensor_of;  // one of each shard, to open it by
-  for (const std::string& name : checkpoint->names()) tensor_of.emplace(checkpoint->shard_of(name), name);
-  std::vector<std::string> faults;
-  for (const std::string& shard : checkpoint->shards()) {
-    try {
-      if (const auto at = tensor_of.find(shard); at != tensor_of.end()) checkpoint->require(at->second);
-    } catch (const Error& error) {
-      faults.emplace_back(error.what());
-    }
-  }
-  const size_t files = checkpoint->shards().size();
-  if (!faults.empty()) return failed(fmt::format("{} of {} files can't be read", faults.size(), files), faults);
-  return ok(fmt::format("{} {}", files, files == 1 ? "file" : "files"));
+Check check_files(const ModelFiles& model) {
+  const ModelFiles::WeightFiles files = model.check_weight_files();
+  if (!files.faults.empty())
+    return failed(fmt::format("{} of {} files can't be read", files.faults.size(), files.count), files.faults);
+  return ok(fmt::format("{} {}", files.count, files.count == 1 ? "file" : "files"));
 }
 
 Check check_tensors_of_readable_files(const TensorInventory& inventory) {
@@ -80,11 +68,11 @@ Check check_values(CheckReporter& reporter, const TensorStore& store, const Tens
 
 }  // namespace
 
-bool check_weights(CheckReporter& reporter, const std::filesystem::path& folder, const ModelConfig& config, ThreadPool& pool) {
-  bool good = reporter.run("files", [&] { return check_files(folder); });
+bool check_weights(CheckReporter& reporter, const ModelFiles& files, const ModelConfig& config, ThreadPool& pool) {
+  bool good = reporter.run("files", [&] { return check_files(files); });
   std::shared_ptr<const TensorStore> store;
   try {
-    store = open_weights_on_demand(folder, config);
+    store = files.weights_on_demand(config);
   } catch (const Error&) {  // told by "files"
   }
   if (!store) {

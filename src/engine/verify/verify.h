@@ -1,4 +1,4 @@
-// Everything that can be told about a model's folder: for whoever has the weights and wants to trust them.
+// Everything that can be told about a model's folder or GGUF file: for whoever has the weights and wants to trust them.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@ struct VerifyOptions {
   } run = Run::Everything;
 };
 
-/// Runs the checks of config.json, weights, tokenizer and answers in this order and reports each as it is done. Faults are
-/// checks that failed, not exceptions; what depends on one of them is skipped.
-std::vector<Check> verify_model(const std::filesystem::path& folder, const VerifyOptions& options,
+/// Runs the checks of the configuration, weights, tokenizer and answers in this order and reports each as it is done. Faults
+/// are checks that failed, not exceptions; what depends on one of them is skipped.
+std::vector<Check> verify_model(const std::filesystem::path& path, const VerifyOptions& options,
                                 const CheckReporter::Listener& listener = {});
 
 /// None has failed.
