@@ -11,6 +11,7 @@
 #include "core/random.h"
 #include "core/tensor.h"
 #include "kernels/isa.h"
+#include "support/panels.h"
 
 namespace kilin {
 namespace {
@@ -42,6 +43,39 @@ void matmul(benchmark::State& state, const KernelTable& table) {
   const PackedMatrix w(DType::bf16, N, K, weights.data());
   for (auto _ : state) table.matmul(w, view(x), 0, N, view(y));
   report(state, 2.0 * static_cast<double>(M * N * K), static_cast<double>(w.bytes()));
+}
+
+// Block-quantised weights [N, K] in panels against M rows of int8.
+void matmul_int8(benchmark::State& state, const KernelTable& table, BlockFormat format) {
+  const auto M = static_cast<size_t>(state.range(0)), K = static_cast<size_t>(state.range(1)),
+             N = static_cast<size_t>(state.range(2));
+  const testing::Panels w(testing::Blocks(format, N, K, 1));
+  const Tensor x = random_matrix(M, K), y = random_matrix(M, N), scales = random_matrix(M, (K + kInt8Group - 1) / kInt8Group);
+  const Tensor values(DType::i8, {M, K}), sums(DType::i16, {M, K / kInt8SumGroup});
+  const Int8Rows rows = {{values.as<int8_t>(), M, K}, view(scales), {sums.as<int16_t>(), M, K / kInt8SumGroup}};
+  table.quantize_rows(view(x), rows);
+  for (auto _ : state) table.matmul_int8(w.matrix(), rows, 0, N, view(y));
+  report(state, 2.0 * static_cast<double>(M * N * K), static_cast<double>(w.matrix().bytes()));
+}
+
+void quantize_rows(benchmark::State& state, const KernelTable& table) {
+  constexpr size_t M = 16, K = 2304;
+  const Tensor x = random_matrix(M, K), scales = random_matrix(M, K / kInt8Group);
+  const Tensor values(DType::i8, {M, K}), sums(DType::i16, {M, K / kInt8SumGroup});
+  const Int8Rows rows = {{values.as<int8_t>(), M, K}, view(scales), {sums.as<int16_t>(), M, K / kInt8SumGroup}};
+  for (auto _ : state) table.quantize_rows(view(x), rows);
+  report(state, 0, static_cast<double>(x.bytes()));
+}
+
+// Row-major blocks to panels; bytes are those of the source.
+void pack_panel(benchmark::State& state, BlockFormat format) {
+  constexpr size_t N = 512, K = 2304;
+  const testing::Blocks blocks(format, N, K, 1);
+  Tensor panel(DType::u8, {panel_bytes(format, kPanelRows, K)});
+  for (auto _ : state)
+    for (size_t r = 0; r < N; r += kPanelRows)
+      kilin::pack_panel(format, K, blocks.matrix().row(r), kPanelRows, static_cast<std::byte*>(panel.data()));
+  report(state, 0, static_cast<double>(blocks.matrix().bytes()));
 }
 
 struct KdaInputs {
@@ -128,7 +162,10 @@ void max_and_exp_sum(benchmark::State& state, const KernelTable& table) {
 }
 
 const bool kRegistered = [] {
-  for (Isa isa : {Isa::Scalar, Isa::Avx2, Isa::Avx512}) {
+  for (BlockFormat format : kBlockFormats)
+    benchmark::RegisterBenchmark(("pack_panel/" + std::string(to_string(format))).c_str(),
+                                 [=](auto& state) { pack_panel(state, format); });
+  for (Isa isa : kIsas) {
     const KernelTable* table = kernels_of(isa);
     if (!table || !supports(CpuInfo::detect(), isa)) continue;
     const auto name = [&](const char* op) { return std::string(op) + "/" + std::string(to_string(isa)); };
@@ -142,6 +179,17 @@ const bool kRegistered = [] {
         ->Args({512, 2304, 1024})
         ->Args({64, 9216, 256})
         ->Args({64, 128, 4096});
+    for (BlockFormat format : {BlockFormat::q4_0, BlockFormat::q8_0, BlockFormat::q4_k, BlockFormat::q6_k, BlockFormat::iq4_xs})
+      benchmark::RegisterBenchmark((name("matmul_int8") + "/" + std::string(to_string(format))).c_str(),
+                                   [=](auto& state) { matmul_int8(state, *table, format); })
+          ->ArgNames({"M", "K", "N"})
+          ->Args({1, 2304, 65536})
+          ->Args({1, 2304, 1024})
+          ->Args({4, 2304, 1024})
+          ->Args({16, 2304, 1024})
+          ->Args({64, 2304, 1024})
+          ->Args({512, 2304, 1024});
+    benchmark::RegisterBenchmark(name("quantize_rows").c_str(), [=](auto& state) { quantize_rows(state, *table); });
     benchmark::RegisterBenchmark(name("chunk_kda").c_str(), [=](auto& state) { kda(state, table->chunk_kda); })
         ->ArgNames({"T", "K"})
         ->Args({512, 128})

@@ -9,8 +9,12 @@ const KernelTable* kernels_of(Isa isa) {
 #if defined(__x86_64__)
     case Isa::Avx2:
       return &avx2::kKernels;
+    case Isa::Avx2Vnni:
+      return &avx2_vnni::kKernels;
     case Isa::Avx512:
       return &avx512::kKernels;
+    case Isa::Avx512Vnni:
+      return &avx512_vnni::kKernels;
 #else
     default:
       break;
@@ -26,8 +30,12 @@ const MathTable* math_of(Isa isa) {
 #if defined(__x86_64__)
     case Isa::Avx2:
       return &avx2::kMath;
+    case Isa::Avx2Vnni:
+      return &avx2_vnni::kMath;
     case Isa::Avx512:
       return &avx512::kMath;
+    case Isa::Avx512Vnni:
+      return &avx512_vnni::kMath;
 #else
     default:
       break;
@@ -42,8 +50,12 @@ bool supports(const CpuInfo& cpu, Isa isa) {
       return true;
     case Isa::Avx2:
       return cpu.avx2 && cpu.fma && cpu.f16c;
+    case Isa::Avx2Vnni:
+      return cpu.avx2 && cpu.fma && cpu.f16c && cpu.avx_vnni;
     case Isa::Avx512:
       return cpu.avx512;
+    case Isa::Avx512Vnni:
+      return cpu.avx512 && cpu.avx512_vnni;
   }
   return false;
 }

@@ -33,6 +33,14 @@ namespace avx512 {
 extern const KernelTable kKernels;
 extern const MathTable kMath;
 }  // namespace avx512
+namespace avx2_vnni {
+extern const KernelTable kKernels;
+extern const MathTable kMath;
+}  // namespace avx2_vnni
+namespace avx512_vnni {
+extern const KernelTable kKernels;
+extern const MathTable kMath;
+}  // namespace avx512_vnni
 #endif
 
 }  // namespace kilin

@@ -13,7 +13,12 @@ inline constexpr Isa kIsa = Isa::Avx2;
 // Register tiles: rows x columns of dot products; rows of a 16-wide KDA panel; keys or rows of attention, two vectors wide.
 inline constexpr size_t kDotRows = 4, kDotColumns = 3, kKdaTileRows = 4, kScoreRows = 4;
 
+// Of products with panels: strips of kWidth outputs x rows.
+inline constexpr size_t kStrips = 2, kStripRows = 4;
+
 #include "kernels/generic/vec_avx2.inl"
+
+#include "kernels/generic/dot_avx2.inl"
 
 #include "kernels/generic/kernels.inl"
 

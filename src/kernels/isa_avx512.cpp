@@ -13,7 +13,12 @@ inline constexpr Isa kIsa = Isa::Avx512;
 // Register tiles: rows x columns of dot products; rows of a 16-wide KDA panel; keys or rows of attention, two vectors wide.
 inline constexpr size_t kDotRows = 6, kDotColumns = 4, kKdaTileRows = 16, kScoreRows = 8;
 
+// Of products with panels: strips of kWidth outputs x rows.
+inline constexpr size_t kStrips = 4, kStripRows = 6;
+
 #include "kernels/generic/vec_avx512.inl"
+
+#include "kernels/generic/dot_avx512.inl"
 
 #include "kernels/generic/kernels.inl"
 

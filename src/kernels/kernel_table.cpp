@@ -13,8 +13,6 @@ namespace kilin {
 
 namespace {
 
-constexpr Isa kIsas[] = {Isa::Scalar, Isa::Avx2, Isa::Avx512};
-
 std::string known_isas() {
   std::string names;
   for (Isa isa : kIsas) names += fmt::format("{}{}", names.empty() ? "" : ", ", to_string(isa));
@@ -52,8 +50,12 @@ std::string_view to_string(Isa isa) {
       return "scalar";
     case Isa::Avx2:
       return "avx2";
+    case Isa::Avx2Vnni:
+      return "avx2+vnni";
     case Isa::Avx512:
       return "avx512";
+    case Isa::Avx512Vnni:
+      return "avx512+vnni";
   }
   return "unknown";
 }

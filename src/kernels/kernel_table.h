@@ -14,6 +14,7 @@
 // All matrices are fp32 and row-major unless said otherwise. "In place" means that in and out may be the same matrix.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -30,9 +31,11 @@
 namespace kilin {
 
 /// Instruction sets that have a table of their own, weakest first.
-enum class Isa : uint8_t { Scalar, Avx2, Avx512 };
+enum class Isa : uint8_t { Scalar, Avx2, Avx2Vnni, Avx512, Avx512Vnni };
+inline constexpr std::array kIsas = {Isa::Scalar, Isa::Avx2, Isa::Avx2Vnni, Isa::Avx512, Isa::Avx512Vnni};
 
-std::string_view to_string(Isa isa);  ///< "scalar", "avx2", "avx512": the names that KILIN_ISA takes
+/// "scalar", "avx2", "avx2+vnni", "avx512", "avx512+vnni": the names that KILIN_ISA takes
+std::string_view to_string(Isa isa);
 
 /// What `route` and `causal_conv_silu` take at most: they keep a row of experts, or a channel's weights, on the stack.
 inline constexpr size_t kMaxExperts = 4096;

@@ -42,13 +42,15 @@ TEST(KernelOps, NameEveryPointerOfTheTableOnce) {
 TEST(SelectKernels, TakesTheBestThatTheCpuHas) {
   EXPECT_EQ(select_kernels(cpu_with_nothing(), {}).isa, Isa::Scalar);
   const CpuInfo cpu = CpuInfo::detect();
-  const Isa best = cpu.avx512 ? Isa::Avx512 : cpu.avx2 && cpu.fma && cpu.f16c ? Isa::Avx2 : Isa::Scalar;
+  Isa best = Isa::Scalar;
+  if (cpu.avx2 && cpu.fma && cpu.f16c) best = cpu.avx_vnni ? Isa::Avx2Vnni : Isa::Avx2;
+  if (cpu.avx512) best = cpu.avx512_vnni ? Isa::Avx512Vnni : Isa::Avx512;
   EXPECT_EQ(select_kernels(cpu, {}).isa, best);
 }
 
 TEST(SelectKernels, RefusesAnUnknownInstructionSetAndListsTheKnown) {
   EXPECT_EQ(message_of(ErrorCode::InvalidArgument, [] { select_kernels(cpu_with_nothing(), {.isa = "sse9", .naive = ""}); }),
-            "KILIN_ISA: 'sse9' is not an instruction set; known are scalar, avx2, avx512");
+            "KILIN_ISA: 'sse9' is not an instruction set; known are scalar, avx2, avx2+vnni, avx512, avx512+vnni");
 }
 
 TEST(SelectKernels, RefusesAnInstructionSetThatTheCpuHasNot) {
@@ -71,7 +73,7 @@ TEST(SelectKernels, TakesAllOpsInTheirNaiveForm) {
 TEST(SelectKernels, RefusesAnUnknownOpAndListsTheKnown) {
   const std::string message =
       message_of(ErrorCode::InvalidArgument, [] { select_kernels(cpu_with_nothing(), {.isa = "", .naive = "add,softmax"}); });
-  EXPECT_EQ(message.find("KILIN_NAIVE: 'softmax' is not an op; known are all, matmul, matmul_transposed, gather_rows,"), 0u)
+  EXPECT_EQ(message.find("KILIN_NAIVE: 'softmax' is not an op; known are all, matmul, quantize_rows, matmul_int8, matmul_transposed,"), 0u)
       << message;
   EXPECT_THROW(select_kernels(cpu_with_nothing(), {.isa = "", .naive = "add,,sigmoid"}), Error);
 }

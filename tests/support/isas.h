@@ -16,13 +16,13 @@ namespace kilin::testing {
 /// All of this CPU's architecture, weakest first, whether this CPU has them or not: see ISA_OR_SKIP.
 inline std::vector<std::string> isas() {
   std::vector<std::string> names;
-  for (Isa isa : {Isa::Scalar, Isa::Avx2, Isa::Avx512})
+  for (Isa isa : kIsas)
     if (kernels_of(isa) != nullptr) names.emplace_back(to_string(isa));
   return names;
 }
 
 inline bool cpu_has(const std::string& name) {
-  for (Isa isa : {Isa::Scalar, Isa::Avx2, Isa::Avx512})
+  for (Isa isa : kIsas)
     if (to_string(isa) == name) return supports(CpuInfo::detect(), isa);
   return false;
 }

@@ -19,7 +19,7 @@ struct Form {
 /// One form for every instruction set that this CPU has.
 inline std::vector<Form> isa_forms() {
   std::vector<Form> forms;
-  for (Isa isa : {Isa::Scalar, Isa::Avx2, Isa::Avx512})
+  for (Isa isa : kIsas)
     if (supports(CpuInfo::detect(), isa) && kernels_of(isa)) forms.push_back({std::string(to_string(isa)), *kernels_of(isa)});
   return forms;
 }

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 #include <span>
+#include <utility>
 
 #include "core/dtype.h"
 #include "core/mat_view.h"
@@ -15,5 +16,6 @@
 #include "kernels/generic/target.h"
 #include "kernels/isa.h"
 #include "kernels/kernel_table.h"
-#include "kernels/naive/naive.h"
+#include "kernels/quant/block_layout.h"
+#include "kernels/quant/panels.h"
 #include "kernels/scratch.h"

@@ -62,6 +62,7 @@ inline void matmul_of(const PackedMatrix& w, MatView<const float> x, size_t begi
 
 void matmul(const PackedMatrix& w, MatView<const float> x, size_t begin, size_t end, MatView<float> y) {
   assert(begin <= end && end <= w.rows() && x.cols() == w.cols() && x.rows() == y.rows());
+  if (w.has_panels()) return matmul_of_panels(w, x, begin, end, y);
   switch (w.format().dtype()) {
     case DType::f32:
       return matmul_of<float>(w, x, begin, end, y);
@@ -141,7 +142,13 @@ inline void gather_rows_of(const PackedMatrix& table, std::span<const int32_t> i
   }
 }
 
+inline void gather_rows_of_blocks(const PackedMatrix& table, std::span<const int32_t> ids, MatView<float> out) {
+  for (size_t i = 0; i < ids.size(); ++i)
+    dequantize_row(table.format().block(), table.row(static_cast<size_t>(ids[i])), table.cols(), out.row(i));
+}
+
 void gather_rows(const PackedMatrix& table, std::span<const int32_t> ids, MatView<float> out) {
+  if (table.format().is_block()) return gather_rows_of_blocks(table, ids, out);
   switch (table.format().dtype()) {
     case DType::f32:
       return gather_rows_of<float>(table, ids, out);

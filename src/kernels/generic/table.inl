@@ -2,8 +2,8 @@
 const KernelTable kKernels = {
     .isa = kIsa,
     .matmul = matmul,
-    .quantize_rows = naive::quantize_rows,
-    .matmul_int8 = naive::matmul_int8,
+    .quantize_rows = quantize_rows,
+    .matmul_int8 = matmul_int8,
     .matmul_transposed = matmul_transposed,
     .gather_rows = gather_rows,
     .round_to_bf16 = round_to_bf16,

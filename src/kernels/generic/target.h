@@ -7,6 +7,9 @@
 
 #define KILIN_PRAGMA(text) _Pragma(#text)
 
+// For large functions that several templates share: inlined into each they would compile for minutes.
+#define KILIN_NOINLINE __attribute__((noinline))
+
 #if defined(__clang__)
 #define KILIN_TARGET_BEGIN(isa) KILIN_PRAGMA(clang attribute push(__attribute__((target(isa))), apply_to = function))
 #define KILIN_TARGET_END KILIN_PRAGMA(clang attribute pop)

@@ -67,3 +67,15 @@ inline float max_lane(Vec v) {
   four = _mm_max_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
 }
+
+inline Ints load_ints(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
+inline Ints flip(Ints a, Ints b) { return _mm256_xor_si256(a, b); }
+inline Vec to_floats(Ints a) { return _mm256_cvtepi32_ps(a); }
+inline Ints load_bytes(const uint8_t* p) { return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))); }
+inline Ints load_bytes(const int8_t* p) { return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))); }
+inline Ints round_to_ints(Vec v) { return _mm256_cvtps_epi32(v); }
+inline void store_low_bytes(int8_t* p, Ints v) {
+  const __m128i halves = _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(halves, halves));
+}
+inline Ints look_up(Ints table, Ints w) { return _mm256_shuffle_epi8(table, w); }

@@ -69,3 +69,16 @@ inline float max_lane(Vec v) {
   four = _mm_max_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
 }
+
+inline Ints load_ints(const void* p) { return _mm512_loadu_si512(p); }
+inline Ints flip(Ints a, Ints b) { return _mm512_xor_si512(a, b); }
+inline Vec to_floats(Ints a) { return _mm512_maskz_cvtepi32_ps(kAll, a); }
+inline Ints load_bytes(const uint8_t* p) {
+  return _mm512_maskz_cvtepu8_epi32(kAll, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+inline Ints load_bytes(const int8_t* p) {
+  return _mm512_maskz_cvtepi8_epi32(kAll, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+inline Ints round_to_ints(Vec v) { return _mm512_maskz_cvtps_epi32(kAll, v); }
+inline void store_low_bytes(int8_t* p, Ints v) { _mm512_mask_cvtepi32_storeu_epi8(p, kAll, v); }
+inline Ints look_up(Ints table, Ints w) { return _mm512_shuffle_epi8(table, w); }

@@ -72,3 +72,41 @@ inline float max_lane(Vec v) {
   for (size_t i = 1; i < kWidth; ++i) most = most > v[i] ? most : v[i];
   return most;
 }
+
+// Bytes and integers. dot4(a, w, x) adds, in each lane, the sum of four products: w bytes of 0 .. 127, x bytes of -127 .. 127.
+// dot4_wide takes all weights of eight bits, as w + kWideBias where that is not negative: whichever the set multiplies.
+// dot2 does so with two int16. look_up takes w's bytes, 0 .. 15, as places in a table that stands in every 16 bytes.
+inline Ints load_ints(const void* p) {
+  Ints v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+inline Ints flip(Ints a, Ints b) { return a ^ b; }
+inline Vec to_floats(Ints a) { return __builtin_convertvector(a, Vec); }
+inline Ints load_bytes(const uint8_t* p) { return Ints{p[0], p[1], p[2], p[3]}; }
+inline Ints load_bytes(const int8_t* p) { return Ints{p[0], p[1], p[2], p[3]}; }
+inline Ints round_to_ints(Vec v) {  // to nearest, ties to even, by the last bit that is left beside 1.5 * 2^23
+  return bits_of(v + splat(0x1.8p23f)) - bits_of(splat(0x1.8p23f));
+}
+inline void store_low_bytes(int8_t* p, Ints v) {
+  for (size_t i = 0; i < kWidth; ++i) p[i] = static_cast<int8_t>(v[i]);
+}
+
+inline constexpr int kWideBias = 0;
+inline Ints dot4_wide(Ints acc, Ints w, Ints x) {
+  int8_t a[4 * kWidth], b[4 * kWidth];
+  std::memcpy(a, &w, sizeof a);
+  std::memcpy(b, &x, sizeof b);
+  for (size_t i = 0; i < kWidth; ++i)
+    acc[i] += a[4 * i] * b[4 * i] + a[4 * i + 1] * b[4 * i + 1] + a[4 * i + 2] * b[4 * i + 2] + a[4 * i + 3] * b[4 * i + 3];
+  return acc;
+}
+inline Ints dot4(Ints acc, Ints w, Ints x) { return dot4_wide(acc, w, x); }
+inline Ints dot2(Ints acc, Ints a, Ints b) { return acc + (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16); }
+inline Ints look_up(Ints table, Ints w) {
+  uint8_t from[16], at[16];
+  std::memcpy(from, &table, sizeof from);
+  std::memcpy(at, &w, sizeof at);
+  for (uint8_t& byte : at) byte = from[byte];
+  return load_ints(at);
+}

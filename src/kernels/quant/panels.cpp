@@ -13,8 +13,6 @@ namespace {
 
 constexpr size_t kQuads = kSpanColumns / 4;
 
-constexpr size_t whole_lines(size_t bytes) { return (bytes + kPanelVector - 1) / kPanelVector * kPanelVector; }
-
 // The planes of a code, its lowest bits first; 0 ends them.
 struct Planes {
   unsigned first, second;
@@ -74,20 +72,6 @@ void put_bytes(const std::array<BlockParts, kPanelRows>& parts, std::array<int8_
 size_t groups_of(const BlockTraits& traits) { return traits.elements == 256 ? traits.elements / traits.group : 0; }
 
 }  // namespace
-
-PanelLayout::PanelLayout(BlockFormat format, size_t cols) {
-  const BlockTraits& traits = block_traits(format);
-  assert(cols % traits.elements == 0);
-  const size_t d = format == BlockFormat::mxfp4 ? kPanelRows : kPanelRows * sizeof(f16);
-  const size_t arrays = groups_of(traits) * kPanelRows;
-  span = traits.bits * kPanelVector;
-  blocks = cols / kSpanColumns * span;
-  dmin = d;
-  scales = dmin + (traits.has_offsets ? kPanelRows * sizeof(f16) : 0);
-  offsets = scales + arrays;
-  block = offsets + (traits.has_offsets ? arrays : 0);
-  bytes = blocks + whole_lines(cols / traits.elements * block);
-}
 
 size_t panel_bytes(BlockFormat format, size_t rows, size_t cols) {
   return (rows + kPanelRows - 1) / kPanelRows * PanelLayout(format, cols).bytes;

@@ -17,7 +17,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/dtype.h"
 #include "core/storage_format.h"
+#include "kernels/quant/block_layout.h"
 #include "kernels/quant/blocks.h"
 
 namespace kilin {
@@ -31,7 +33,19 @@ inline constexpr uint32_t kPanelVersion = 1;
 
 /// Where the parts of a format's panel stand, in bytes.
 struct PanelLayout {
-  PanelLayout(BlockFormat format, size_t cols);
+  /// @pre whole blocks
+  constexpr PanelLayout(BlockFormat format, size_t cols) {
+    const BlockTraits& traits = block_layout(format).traits;
+    const size_t d = format == BlockFormat::mxfp4 ? kPanelRows : kPanelRows * sizeof(f16);
+    const size_t arrays = traits.elements == 256 ? traits.elements / traits.group * kPanelRows : 0;
+    span = traits.bits * kPanelVector;
+    blocks = cols / kSpanColumns * span;
+    dmin = d;
+    scales = dmin + (traits.has_offsets ? kPanelRows * sizeof(f16) : 0);
+    offsets = scales + arrays;
+    block = offsets + (traits.has_offsets ? arrays : 0);
+    bytes = blocks + (cols / traits.elements * block + kPanelVector - 1) / kPanelVector * kPanelVector;
+  }
 
   size_t span;     ///< of 32 columns' codes
   size_t blocks;   ///< where the scales begin

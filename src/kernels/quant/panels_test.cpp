@@ -72,7 +72,8 @@ TEST(Panels, TakeHardlyMoreThanTheFile) {
     const double most = format == BlockFormat::q2_k ? 1.20 : format == BlockFormat::q3_k ? 1.04 : 1.03;
     EXPECT_LE(static_cast<double>(panel_bytes(format, 64, 2304)), file * most) << to_string(format);
     EXPECT_EQ(panel_bytes(format, 64, 2304) % kPanelVector, 0u);
-    EXPECT_EQ(panel_bytes(format, 1, 32 * block_size(format).elements), panel_bytes(format, 16, 32 * block_size(format).elements));
+    EXPECT_EQ(panel_bytes(format, 1, 32 * block_size(format).elements),
+              panel_bytes(format, 16, 32 * block_size(format).elements));
   }
 }
 

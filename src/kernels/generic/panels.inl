@@ -1,0 +1,159 @@
+// Panels of block-quantised weights, read by strips: kWidth of a panel's 16 rows, side by side in the lanes of a vector.
+
+inline constexpr size_t kStripsOfPanel = kPanelRows / kWidth;
+inline constexpr size_t kSpanQuads = kSpanColumns / 4;
+
+// Bits [j Bits, (j + 1) Bits) of every byte, of quad Q of a span.
+template <unsigned Bits, size_t Q>
+inline Ints quad_of_plane(const uint8_t* plane) {
+  if constexpr (Bits == 8) {
+    return load_ints(plane + Q * kPanelVector);
+  } else {
+    constexpr int32_t kByteMask = ((1 << Bits) - 1) * 0x01010101;
+    constexpr int kShift = Q % (8 / Bits) * Bits;
+    const Ints vector = load_ints(plane + Q * Bits / 8 * kPanelVector);
+    return both(shift_right<kShift>(vector), splat_int(kByteMask));
+  }
+}
+
+// One strip of a panel. Its operand bytes are what dot4, or dot4_wide, multiplies: code_value + kBias.
+template <BlockFormat kFormat>
+struct PanelStrip {
+  static constexpr BlockTraits kTraits = block_layout(kFormat).traits;
+  static constexpr bool kWide = kTraits.codebook || kTraits.bits == 8;
+  static constexpr int kBias = kWide ? kWideBias : kTraits.bias;
+  static constexpr size_t kGroups = kTraits.elements / kTraits.group;  // of a block
+  static constexpr PanelLayout kLayout = PanelLayout(kFormat, kMostBlockElements);
+
+  PanelStrip() = default;
+  PanelStrip(const PackedMatrix& w, size_t strip) {
+    const auto* panel = reinterpret_cast<const uint8_t*>(w.panel(strip / kStripsOfPanel));
+    const size_t part = strip % kStripsOfPanel;
+    codes = panel + part * sizeof(Ints);
+    blocks = panel + w.cols() / kSpanColumns * kLayout.span;
+    row = part * kWidth;
+  }
+
+  const uint8_t* codes;   // of the panel, at this strip's bytes
+  const uint8_t* blocks;  // of the panel: scales
+  size_t row;             // the strip's first row in the panel
+
+  // Where a codebook's operand bytes stand; without one nothing.
+  static Ints table() {
+    alignas(Ints) uint8_t bytes[sizeof(Ints)] = {};
+    if constexpr (kTraits.codebook)
+      for (size_t i = 0; i < sizeof bytes; ++i)
+        bytes[i] = static_cast<uint8_t>(code_value(kFormat, static_cast<uint8_t>(i % 16)) + kBias);
+    return load_ints(bytes);
+  }
+
+  template <size_t Q>
+  Ints quad(const uint8_t* span, Ints codebook) const {
+    constexpr unsigned kFirst = kTraits.bits == 8 ? 8 : kTraits.bits >= 4 ? 4 : 2;
+    Ints bytes = quad_of_plane<kFirst, Q>(span);
+    if constexpr (kTraits.bits > kFirst)
+      bytes = plus(bytes, shift_left<kFirst>(quad_of_plane<kTraits.bits - kFirst, Q>(span + kFirst * kPanelVector)));
+    if constexpr (kTraits.codebook) bytes = look_up(codebook, bytes);
+    if constexpr (kTraits.bits == 8 && kBias == 0) bytes = flip(bytes, splat_int(static_cast<int32_t>(0x80808080u)));
+    return bytes;
+  }
+
+  template <size_t... Q>
+  void read_quads(size_t span, Ints codebook, Ints* quads, size_t stride, std::index_sequence<Q...>) const {
+    const uint8_t* from = codes + span * kLayout.span;
+    ((quads[Q * stride] = quad<Q>(from, codebook)), ...);
+  }
+  // The 8 quads of a span, `stride` apart.
+  void read_quads(size_t span, Ints codebook, Ints* quads, size_t stride) const {
+    read_quads(span, codebook, quads, stride, std::make_index_sequence<kSpanQuads>());
+  }
+
+  // Asks for the codes, or what else the panels hold there, that come so many bytes later. Past the matrix it does nothing.
+  void prefetch(size_t span) const {
+    constexpr size_t kAhead = 4096;
+    KILIN_UNROLL
+    for (size_t v = 0; v < kTraits.bits; ++v) __builtin_prefetch(codes + span * kLayout.span + v * kPanelVector + kAhead);
+  }
+
+  const uint8_t* block(size_t b) const { return blocks + b * kLayout.block; }
+  Vec half(size_t b, size_t at) const {
+    return load(reinterpret_cast<const f16*>(block(b) + at) + row);
+  }
+  Ints bytes(size_t b, size_t at, size_t s) const {
+    return load_bytes(reinterpret_cast<const int8_t*>(block(b) + at) + s * kPanelRows + row);
+  }
+
+  Vec d(size_t b) const {
+    if constexpr (kFormat == BlockFormat::mxfp4) {
+      const Ints exponent = load_bytes(block(b) + row);  // mxfp4_scale: only 0 and 1 are subnormal
+      const Ints subnormal = shift_right<31>(minus(exponent, splat_int(2)));       // 0 or -1
+      const Ints normal_bits = shift_left<23>(minus(exponent, splat_int(1)));
+      const Ints subnormal_bits = plus(splat_int(0x200000), shift_left<21>(exponent));
+      return from_bits(flip(normal_bits, both(subnormal, flip(normal_bits, subnormal_bits))));
+    } else {
+      return half(b, 0);
+    }
+  }
+  Vec dmin(size_t b) const { return half(b, kLayout.dmin); }
+  // Of group s of a block; exact products.
+  Vec scale(size_t b, size_t s, Vec d_of_block) const {
+    return kTraits.elements == 256 ? d_of_block * to_floats(bytes(b, kLayout.scales, s)) : d_of_block;
+  }
+  Ints offset(size_t b, size_t s) const {
+    return kTraits.elements == 256 ? bytes(b, kLayout.offsets, s) : splat_int(1);
+  }
+};
+
+// Calls work.run<format>().
+template <typename Work>
+inline void with_format(BlockFormat format, const Work& work) {
+  switch (format) {
+    case BlockFormat::q4_0:
+      return work.template run<BlockFormat::q4_0>();
+    case BlockFormat::q4_1:
+      return work.template run<BlockFormat::q4_1>();
+    case BlockFormat::q5_0:
+      return work.template run<BlockFormat::q5_0>();
+    case BlockFormat::q5_1:
+      return work.template run<BlockFormat::q5_1>();
+    case BlockFormat::q8_0:
+      return work.template run<BlockFormat::q8_0>();
+    case BlockFormat::q2_k:
+      return work.template run<BlockFormat::q2_k>();
+    case BlockFormat::q3_k:
+      return work.template run<BlockFormat::q3_k>();
+    case BlockFormat::q4_k:
+      return work.template run<BlockFormat::q4_k>();
+    case BlockFormat::q5_k:
+      return work.template run<BlockFormat::q5_k>();
+    case BlockFormat::q6_k:
+      return work.template run<BlockFormat::q6_k>();
+    case BlockFormat::iq4_nl:
+      return work.template run<BlockFormat::iq4_nl>();
+    case BlockFormat::iq4_xs:
+      return work.template run<BlockFormat::iq4_xs>();
+    case BlockFormat::mxfp4:
+      return work.template run<BlockFormat::mxfp4>();
+  }
+}
+
+// The columns of y that a product may write, by strips of kWidth: whole ones, or at either end some of their lanes.
+struct StripColumns {
+  size_t begin, end;  // of y
+
+  bool whole(size_t column) const { return column >= begin && column + kWidth <= end; }
+  Vec read(const float* row, size_t column) const {
+    if (whole(column)) return load(row + column);
+    float lanes[kWidth] = {};
+    for (size_t i = 0; i < kWidth; ++i)
+      if (column + i >= begin && column + i < end) lanes[i] = row[column + i];
+    return load(lanes);
+  }
+  void write(float* row, size_t column, Vec v) const {
+    if (whole(column)) return store(row + column, v);
+    float lanes[kWidth];
+    store(lanes, v);
+    for (size_t i = 0; i < kWidth; ++i)
+      if (column + i >= begin && column + i < end) row[column + i] = lanes[i];
+  }
+};
