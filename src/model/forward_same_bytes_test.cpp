@@ -55,7 +55,8 @@ INSTANTIATE_TEST_SUITE_P(Forward, SameBytes,
                          ::testing::Combine(::testing::ValuesIn(testing::isas()),
                                             ::testing::Values(ActivationType::f32, ActivationType::bf16, ActivationType::int8)),
                          [](const auto& test) {
-                           return std::get<0>(test.param) + "_" + std::string(to_string(std::get<1>(test.param)));
+                           return testing::name_in_tests(std::get<0>(test.param)) + "_" +
+                                  std::string(to_string(std::get<1>(test.param)));
                          });
 
 struct Way {
