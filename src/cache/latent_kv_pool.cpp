@@ -4,23 +4,10 @@
 #include <cstring>
 #include <utility>
 
-#include "core/dtype.h"
 #include "core/error.h"
 #include "core/saturating.h"
 
 namespace kilin {
-
-namespace {
-size_t bytes_per_value(KvType type) { return type == KvType::f32 ? sizeof(float) : sizeof(bf16); }
-}  // namespace
-
-std::string_view to_string(KvType type) { return type == KvType::f32 ? "f32" : "bf16"; }
-
-KvType parse_kv_type(std::string_view name) {
-  for (KvType type : {KvType::f32, KvType::bf16})
-    if (name == to_string(type)) return type;
-  raise(ErrorCode::InvalidArgument, "kv-type '{}' is not known; f32 and bf16 are", name);
-}
 
 PageTable::PageTable(PageTable&& other) noexcept
     : pool_(std::exchange(other.pool_, nullptr)), pages_(std::exchange(other.pages_, {})) {}
@@ -47,13 +34,13 @@ void PageTable::grow(size_t tokens) {
 
 LatentKvPool::LatentKvPool(const Dimensions& dimensions, size_t pages)
     : dimensions_(dimensions),
-      row_bytes_(saturating_product(dimensions.width, bytes_per_value(dimensions.type))),
+      row_bytes_(latent_row_bytes(dimensions.type, dimensions.width)),
       page_bytes_(saturating_product(bytes_per_token(dimensions), kPageTokens)),
       ids_(pages, "pages of latents"),
       memory_(saturating_product(page_bytes_, pages), "latents of the past") {}
 
 size_t LatentKvPool::bytes_per_token(const Dimensions& dimensions) {
-  return saturating_product(dimensions.layers, dimensions.width, bytes_per_value(dimensions.type));
+  return saturating_product(dimensions.layers, latent_row_bytes(dimensions.type, dimensions.width));
 }
 
 // Appends `count` zeroed pages. @pre so many are free, and `pages` has room for them
@@ -73,28 +60,13 @@ std::byte* LatentKvPool::row(size_t layer, std::span<const PageId> pages, size_t
 }
 
 void LatentKvPool::write(size_t layer, std::span<const PageId> pages, size_t start, MatView<const float> rows) {
-  for (size_t r = 0; r < rows.rows(); ++r) {
-    std::byte* to = row(layer, pages, start + r);
-    const float* from = rows.row(r);
-    if (dimensions_.type == KvType::f32) {
-      std::memcpy(to, from, row_bytes_);
-    } else {
-      auto* halves = reinterpret_cast<bf16*>(to);
-      std::transform(from, from + dimensions_.width, halves, to_bf16);
-    }
-  }
+  for (size_t r = 0; r < rows.rows(); ++r)
+    store_latent_row(dimensions_.type, rows.row(r), dimensions_.width, row(layer, pages, start + r));
 }
 
 void LatentKvPool::read(size_t layer, std::span<const PageId> pages, size_t start, MatView<float> out) const {
-  for (size_t r = 0; r < out.rows(); ++r) {
-    const std::byte* from = row(layer, pages, start + r);
-    if (dimensions_.type == KvType::f32) {
-      std::memcpy(out.row(r), from, row_bytes_);
-    } else {
-      const auto* halves = reinterpret_cast<const bf16*>(from);
-      std::transform(halves, halves + dimensions_.width, out.row(r), [](bf16 x) { return to_float(x); });
-    }
-  }
+  for (size_t r = 0; r < out.rows(); ++r)
+    load_latent_row(dimensions_.type, row(layer, pages, start + r), dimensions_.width, out.row(r));
 }
 
 }  // namespace kilin

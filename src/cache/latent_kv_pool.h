@@ -4,22 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "cache/free_ids.h"
+#include "cache/latent_row.h"
 #include "core/mat_view.h"
 #include "core/reservation.h"
 
 namespace kilin {
-
-/// How latents are stored. Attention reads them back through the pool in every mode, so that a token costs the same rounding
-/// whether its query came with it or later.
-enum class KvType : uint8_t { f32, bf16 };
-
-std::string_view to_string(KvType type);
-/// @throws InvalidArgument naming the known ones
-KvType parse_kv_type(std::string_view name);
 
 using PageId = uint32_t;
 

@@ -131,6 +131,18 @@ std::optional<StoredTensor> Checkpoint::find(std::string_view name) const {
   return file_of(*at->second).find(name);
 }
 
+std::vector<fs::path> Checkpoint::files() const {
+  std::vector<fs::path> files;
+  for (const auto& [name, shard] : shards_) files.push_back(shard->path);
+  return files;
+}
+
+void Checkpoint::release(std::span<const std::byte> bytes) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [name, shard] : shards_)  // those that do not hold the bytes leave them alone
+    if (shard->file) shard->file->release(bytes);
+}
+
 std::vector<std::string> Checkpoint::shards() const {
   std::vector<std::string> names;
   for (const auto& [name, shard] : shards_) names.push_back(name);

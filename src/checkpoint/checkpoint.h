@@ -30,6 +30,8 @@ class Checkpoint final : public TensorStore {
   const std::vector<std::string>& names() const override { return names_; }
   std::optional<StoredTensor> find(std::string_view name) const override;
   const std::string& source() const override { return source_; }
+  std::vector<std::filesystem::path> files() const override;
+  void release(std::span<const std::byte> bytes) const override;
 
   /// File names of the shards, ascending, and which of them holds a tensor. @throws NotFound
   std::vector<std::string> shards() const;

@@ -146,4 +146,8 @@ std::optional<StoredTensor> GgufFile::find(std::string_view name) const {
   return tensors_[static_cast<size_t>(at - names_.begin())];
 }
 
+void GgufFile::release(std::span<const std::byte> bytes) const {
+  for (const MappedFile& part : mapped_) part.release(bytes);  // those that do not hold the bytes leave them alone
+}
+
 }  // namespace kilin

@@ -29,10 +29,11 @@ class GgufFile final : public TensorStore {
   const std::vector<std::string>& names() const override { return names_; }
   std::optional<StoredTensor> find(std::string_view name) const override;
   const std::string& source() const override { return source_; }
+  std::vector<std::filesystem::path> files() const override { return files_; }
+  void release(std::span<const std::byte> bytes) const override;
 
   const std::vector<StoredTensor>& tensors() const { return tensors_; }  ///< by name, ascending
   const GgufMetadata& metadata() const { return metadata_; }             ///< that of the first part
-  const std::vector<std::filesystem::path>& files() const { return files_; }
 
  private:
   explicit GgufFile(const std::filesystem::path& file);

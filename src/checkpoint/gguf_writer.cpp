@@ -174,7 +174,7 @@ void GgufWriter::commit() {
   if (tensor_ != plan_.size())
     raise(ErrorCode::InvalidArgument, "{}: tensor '{}' is not complete: {} of {} bytes", path_.string(),
           printable(plan_[tensor_].name), written_, plan_[tensor_].bytes());
-  file_.overwrite(0, std::as_bytes(std::span(kGgufMagic.data(), kGgufMagic.size())));
+  file_.write_at(0, std::as_bytes(std::span(kGgufMagic.data(), kGgufMagic.size())));
   file_.commit();
 }
 

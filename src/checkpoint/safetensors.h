@@ -45,6 +45,8 @@ class SafetensorsFile final : public TensorStore {
   const std::vector<std::string>& names() const override { return names_; }
   std::optional<StoredTensor> find(std::string_view name) const override;
   const std::string& source() const override { return source_; }
+  std::vector<std::filesystem::path> files() const override { return {mapped_.path()}; }
+  void release(std::span<const std::byte> bytes) const override { mapped_.release(bytes); }
 
   const std::vector<StoredTensor>& tensors() const { return header_.tensors; }
   const std::map<std::string, std::string, std::less<>>& metadata() const { return header_.metadata; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
@@ -44,6 +45,12 @@ class TensorStore {
 
   /// Names the store in messages: a folder or a file.
   virtual const std::string& source() const = 0;
+
+  /// The files that the tensors stand in: what a file made from them is as old as. Empty where there are none.
+  virtual std::vector<std::filesystem::path> files() const { return {}; }
+
+  /// Nobody will look at these bytes of a tensor soon: takes them out of memory where a file holds them.
+  virtual void release(std::span<const std::byte>) const {}
 
   bool contains(std::string_view name) const;
 

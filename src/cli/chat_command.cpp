@@ -177,7 +177,7 @@ void chat(const Context& context, const Arguments& args) {
   EngineOptions options = args.engine.options();
   LoadedModel model = [&] {
     const InterruptGuard while_loading;
-    return load_model(context, model_path(context, args.model), while_loading);
+    return args.engine.load(context, model_path(context, args.model), while_loading);
   }();
   const auto warning = model.files->foreign_chat_format(model.require_tokenizer());
   options.context_tokens = args.context_tokens ? require_context(*args.context_tokens, model)

@@ -22,18 +22,21 @@ struct EngineFlags {
   std::optional<uint64_t> prefill_chunk;
   std::optional<std::string> kv_type;
   std::optional<std::string> activations;
+  std::optional<std::string> quantize;
+  std::optional<std::string> pack_cache;
 
   /// @param group the heading in the command's help
   void add_to(CLI::App& app, const char* group = "Running");
 
   /// @throws InvalidArgument naming the option, its value and what was expected
   EngineOptions options() const;
+
+  /// Loads a model, with a bar where that takes long, and a line where packed weights were left for the next time.
+  /// @throws InvalidArgument as options; as LoadedModel::load, and as InterruptGuard::check
+  LoadedModel load(const Context& context, const std::filesystem::path& path, const InterruptGuard& interrupts) const;
 };
 
 /// The context that `--ctx` asks for. @throws InvalidArgument if the model was not made for so much
 size_t require_context(uint64_t ctx, const LoadedModel& model);
-
-/// Loads a model, with a bar where that takes long. @throws as LoadedModel::load, and as InterruptGuard::check
-LoadedModel load_model(const Context& context, const std::filesystem::path& path, const InterruptGuard& interrupts);
 
 }  // namespace kilin::cli

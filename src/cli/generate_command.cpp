@@ -123,7 +123,7 @@ void generate(const Context& context, Arguments& args) {
 
   const InterruptGuard interrupts;
   const Clock::time_point start = Clock::now();
-  LoadedModel model = load_model(context, model_path(context, args.model), interrupts);
+  LoadedModel model = args.engine.load(context, model_path(context, args.model), interrupts);
   const std::vector<int32_t> prompt = args.prompt.encode(model);
   if (args.prompt.chat)
     if (const auto warning = model.files->foreign_chat_format(*model.tokenizer)) context.err.print("kilin: {}\n", *warning);

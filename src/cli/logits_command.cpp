@@ -34,7 +34,7 @@ void write_logits(const Context& context, Arguments& args) {
   EngineOptions options = args.engine.options();
   args.prompt.resolve();
   const InterruptGuard interrupts;
-  LoadedModel model = load_model(context, model_path(context, args.model), interrupts);
+  LoadedModel model = args.engine.load(context, model_path(context, args.model), interrupts);
   const std::vector<int32_t> ids = args.prompt.encode(model);
   options.context_tokens = ids.size();
 

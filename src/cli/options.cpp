@@ -1,6 +1,8 @@
 #include "cli/options.h"
 
+#include <fmt/ranges.h>
 #include <CLI/App.hpp>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -32,6 +34,11 @@ T parse_whole(std::string_view option, std::string_view text, std::string_view e
 
 // "--max-tokens" of "-n,--max-tokens"
 std::string long_name(const std::string& name) { return name.substr(name.rfind(',') + 1); }
+
+// "f32, bf16 or q8"
+std::string either_of(const std::vector<std::string>& words) {
+  return fmt::format("{} or {}", fmt::join(words.begin(), words.end() - 1, ", "), words.back());
+}
 
 template <typename Assign>
 CLI::Option* add_parsed(CLI::App& app, const std::string& name, const char* type, const std::string& description,
@@ -105,11 +112,11 @@ CLI::Option* add_text(CLI::App& app, const std::string& name, const char* type, 
   });
 }
 
-CLI::Option* add_choice(CLI::App& app, const std::string& name, const std::array<std::string, 2>& words,
+CLI::Option* add_choice(CLI::App& app, const std::string& name, const std::vector<std::string>& words,
                         std::optional<std::string>& target, const std::string& description) {
   return add_parsed(app, name, "TYPE", description, [&target, words](const std::string& option, const std::string& text) {
     if (std::ranges::find(words, text) == words.end())
-      raise(ErrorCode::InvalidArgument, "{} is '{}'; expected {} or {}", option, printable(text), words[0], words[1]);
+      raise(ErrorCode::InvalidArgument, "{} is '{}'; expected {}", option, printable(text), either_of(words));
     target = text;
   });
 }

@@ -1,7 +1,6 @@
 // Options that mean the same in every command, and strict reading of their values.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -48,8 +47,8 @@ CLI::Option* add_number(CLI::App& app, const std::string& name, std::optional<do
 CLI::Option* add_text(CLI::App& app, const std::string& name, const char* type, const std::string& expected,
                       std::optional<std::string>& target, const std::string& description);
 
-/// One of two words.
-CLI::Option* add_choice(CLI::App& app, const std::string& name, const std::array<std::string, 2>& words,
+/// One of some words, at least two.
+CLI::Option* add_choice(CLI::App& app, const std::string& name, const std::vector<std::string>& words,
                         std::optional<std::string>& target, const std::string& description);
 
 /// --threads N

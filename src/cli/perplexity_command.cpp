@@ -89,7 +89,7 @@ void measure(const Context& context, const Arguments& args) {
   EngineOptions options = args.engine.options();
   const std::string text = read_file(*args.file);
   const InterruptGuard interrupts;
-  LoadedModel model = load_model(context, model_path(context, args.model), interrupts);
+  LoadedModel model = args.engine.load(context, model_path(context, args.model), interrupts);
   const std::vector<int32_t> ids = model.require_tokenizer().encode(text);
   if (ids.size() < 2)
     raise(ErrorCode::InvalidArgument, "--file {} has {} tokens; expected at least 2, so that one can be predicted", *args.file,

@@ -27,11 +27,12 @@ class Progress {
  private:
   Output to_;
   std::string what_;
+  std::chrono::steady_clock::time_point start_;
   std::chrono::steady_clock::time_point next_;  // to draw
   bool drawn_ = false;
 };
 
-/// "loading [#####     ]  50%"
-std::string progress_line(const std::string& what, uint64_t done, uint64_t total);
+/// "loading [#####     ]  50%", and then "  2:05 left", where it can be told: from what was done so far, in so many seconds.
+std::string progress_line(const std::string& what, uint64_t done, uint64_t total, double seconds);
 
 }  // namespace kilin::cli

@@ -80,11 +80,24 @@ std::string read_file(const std::filesystem::path& file) {
 
 MappedFile::MappedFile(const std::filesystem::path& file) : path_(file) {
   const Descriptor descriptor{open_to_read(file)};
-  size_ = size_of_regular_file(descriptor.fd, file);
+  *this = MappedFile(file, descriptor.fd, size_of_regular_file(descriptor.fd, file));
+}
+
+// Shared: a private mapping need not show what is written later.
+MappedFile::MappedFile(std::filesystem::path path, int descriptor, size_t size) : path_(std::move(path)), size_(size) {
   if (size_ == 0) return;
-  void* p = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor.fd, 0);
-  if (p == MAP_FAILED) raise_errno(file.string());
+  void* p = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor, 0);
+  if (p == MAP_FAILED) raise_errno(path_.string());
   data_ = static_cast<const std::byte*>(p);
+}
+
+void MappedFile::release(std::span<const std::byte> part) const {
+  if (part.empty() || part.data() < data_ || part.data() + part.size() > data_ + size_) return;
+  // Outwards to whole pages: neighbours lose no more than a place in memory.
+  static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(part.data()) / page * page;
+  const uintptr_t end = reinterpret_cast<uintptr_t>(part.data() + part.size());
+  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 MappedFile::~MappedFile() {
@@ -113,7 +126,7 @@ AtomicFile::AtomicFile(const std::filesystem::path& target) : target_(end_of_lin
   for (int tries = 0; descriptor_ < 0; ++tries) {
     temporary_ = target_;
     temporary_ += fmt::format(".part-{}-{}", ::getpid(), writers.fetch_add(1, std::memory_order_relaxed));
-    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (descriptor_ < 0 && (errno != EEXIST || tries == kMostTries)) raise_errno(temporary_.string());
   }
 }
@@ -133,15 +146,21 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
   }
 }
 
-void AtomicFile::overwrite(uint64_t offset, std::span<const std::byte> bytes) {
+void AtomicFile::resize(uint64_t bytes) {
+  if (::ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0) raise_errno(temporary_.string());
+}
+
+void AtomicFile::write_at(uint64_t offset, std::span<const std::byte> bytes) const {
   while (!bytes.empty()) {
     const ssize_t n = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) raise_errno(temporary_.string());
     bytes = bytes.subspan(static_cast<size_t>(n));
-    offset += static_cast<size_t>(n);
+    offset += static_cast<uint64_t>(n);
   }
 }
+
+MappedFile AtomicFile::map() const { return {target_, descriptor_, size_of_regular_file(descriptor_, temporary_)}; }
 
 void AtomicFile::commit() {
   if (::fsync(descriptor_) != 0) raise_errno(temporary_.string());

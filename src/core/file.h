@@ -26,7 +26,14 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::filesystem::path& path() const { return path_; }
 
+  /// Takes the pages that hold `part` out of this process's memory: they are read from the file again when somebody looks at
+  /// them. What does not lie within bytes() is left alone.
+  void release(std::span<const std::byte> part) const;
+
  private:
+  friend class AtomicFile;
+  MappedFile(std::filesystem::path path, int descriptor, size_t size);
+
   std::filesystem::path path_;
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
@@ -47,9 +54,13 @@ class AtomicFile {
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
 
-  /// Puts other bytes in the place of ones that were written. @pre offset + bytes.size() is at most what was written. @throws
-  /// Io
-  void overwrite(uint64_t offset, std::span<const std::byte> bytes);
+  /// Makes the file so long; what nobody writes reads as zeros. @throws Io
+  void resize(uint64_t bytes);
+  /// Writes at a place of its own, without regard to what write() appended. Thread-safe for different places. @throws as write
+  void write_at(uint64_t offset, std::span<const std::byte> bytes) const;
+  /// The file as it stands, and as it will be: what is written within its present length shows, and commit() changes nothing
+  /// about it. @throws Io
+  MappedFile map() const;
 
   /// Flushes to disk, renames, and flushes the folder: when it returns, the new file stays even if the machine stops.
   /// @throws Io, and then the target is what it was, unless only the folder could not be flushed (the message names the folder)

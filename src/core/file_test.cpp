@@ -8,6 +8,7 @@
 #include <iterator>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "support/golden.h"
@@ -102,7 +103,7 @@ TEST(AtomicFile, MayBeChangedWhereItWasWritten) {
   const testing::TemporaryFolder folder;
   AtomicFile file(folder / "target");
   file.write("....and more");
-  file.overwrite(0, std::as_bytes(std::span("HEAD", 4)));
+  file.write_at(0, std::as_bytes(std::span("HEAD", 4)));
   file.write("!");
   file.commit();
   EXPECT_EQ(read_file(folder / "target"), "HEADand more!");
@@ -207,6 +208,50 @@ TEST(AtomicFile, MayBeNamedWithoutAFolder) {
 TEST(AtomicFile, InAFolderThatIsNotThereIsAnError) {
   const testing::TemporaryFolder folder;
   expect_error(ErrorCode::NotFound, "missing", [&] { AtomicFile(folder / "missing/target"); });
+}
+
+TEST(AtomicFile, IsWrittenAtAnyPlaceAndItsMapShowsIt) {
+  const testing::TemporaryFolder folder;
+  AtomicFile file(folder / "target");
+  file.resize(10000);
+  const MappedFile map = file.map();
+  EXPECT_EQ(text_of(map), std::string(10000, '\0'));
+  file.write_at(5000, std::as_bytes(std::span("later", 5)));
+  file.write_at(0, std::as_bytes(std::span("early", 5)));
+  std::string expected(10000, '\0');
+  expected.replace(0, 5, "early").replace(5000, 5, "later");
+  EXPECT_EQ(text_of(map), expected);
+  file.commit();
+  EXPECT_EQ(text_of(map), expected);
+  EXPECT_EQ(read_file(folder / "target"), expected);
+}
+
+TEST(AtomicFile, LongerThanAFileSystemTakesIsAnErrorWithItsName) {
+  const testing::TemporaryFolder folder;
+  AtomicFile file(folder / "target");
+  expect_error(ErrorCode::Io, "target", [&] { file.resize(uint64_t{1} << 62); });  // beyond what any file system takes
+}
+
+TEST(MappedFile, ReleasedPagesReadAsBefore) {
+  const testing::TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 100000; ++i) text += static_cast<char>(i * 31);
+  write_plain(folder / "file", text);
+  const MappedFile map(folder / "file");
+  EXPECT_EQ(text_of(map), text);
+  map.release(map.bytes().subspan(5000, 60000));
+  EXPECT_EQ(text_of(map), text);
+  map.release(map.bytes());
+  map.release({});
+  EXPECT_EQ(text_of(map), text);
+}
+
+TEST(MappedFile, MemoryThatIsNotItsOwnIsNotReleased) {
+  const testing::TemporaryFolder folder;
+  write_plain(folder / "file", "text");
+  const std::vector<std::byte> other(1 << 16, std::byte{7});
+  MappedFile(folder / "file").release(other);
+  EXPECT_EQ(std::ranges::count(other, std::byte{7}), 1 << 16);
 }
 
 }  // namespace

@@ -28,4 +28,8 @@ Reservation& Reservation::operator=(Reservation&& other) noexcept {
   return *this;
 }
 
+void Reservation::ask_for_huge_pages() {
+  if (data_ != nullptr) ::madvise(data_, bytes_, MADV_HUGEPAGE);  // refused, pages of 4 KB do as well
+}
+
 }  // namespace kilin

@@ -16,6 +16,10 @@ class Reservation {
   Reservation(Reservation&& other) noexcept;
   Reservation& operator=(Reservation&& other) noexcept;
 
+  /// Asks for pages of 2 MB where the system has them: a hint, for what is written once and read often. Without effect on what
+  /// was touched before.
+  void ask_for_huge_pages();
+
   std::byte* data() const { return data_; }
   size_t bytes() const { return bytes_; }
 

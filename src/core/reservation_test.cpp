@@ -23,6 +23,13 @@ TEST(Reservation, IsZeroedAndCostsOnlyWhatIsTouched) {
   EXPECT_LT(peak_resident_bytes(), bytes / 8);
 }
 
+TEST(Reservation, OfHugePagesIsZeroedAllTheSame) {
+  Reservation memory(size_t{8} << 20, "test");
+  memory.ask_for_huge_pages();
+  for (size_t i = 0; i < memory.bytes(); i += 4096) EXPECT_EQ(memory.data()[i], std::byte{0});
+  Reservation().ask_for_huge_pages();
+}
+
 TEST(Reservation, OfNothingIsNull) {
   EXPECT_EQ(Reservation(0, "test").data(), nullptr);
   EXPECT_EQ(Reservation().bytes(), 0u);

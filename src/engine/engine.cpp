@@ -13,8 +13,12 @@ namespace kilin {
 
 namespace {
 
-KvType kv_type_of(const EngineOptions& options) {
-  return options.kv_type.value_or(options.activations == ActivationType::f32 ? KvType::f32 : KvType::bf16);
+ActivationType activations_of(const EngineOptions& options, const LoadedModel& model) {
+  return options.activations.value_or(model.has_panels() ? ActivationType::int8 : ActivationType::f32);
+}
+
+KvType kv_type_of(const EngineOptions& options, ActivationType activations) {
+  return options.kv_type.value_or(activations == ActivationType::f32 ? KvType::f32 : KvType::bf16);
 }
 
 const EngineOptions& valid(const EngineOptions& options) {
@@ -41,18 +45,19 @@ void EngineOptions::validate() const {
 Engine::Engine(LoadedModel model, const EngineOptions& options)
     : model_(std::move(model)),
       options_(valid(options)),
+      activations_(activations_of(options, model_)),
       kernels_(select_kernels(CpuInfo::detect(), options.kernels)),
       pool_(options.threads == 0 ? usable_threads() : options.threads),
       context_tokens_(std::min(options.context_tokens, config().model_max_length)),
       plan_(plan_memory(model_.model, model_.weight_bytes(),
-                        {.kv_type = kv_type_of(options),
+                        {.kv_type = kv_type_of(options, activations_),
                          .sequences = options.max_sequences,
                          .context_tokens = std::min(options.context_tokens, options.max_sequences * context_tokens_),
                          .prefill_chunk = options.prefill_chunk,
                          .threads = pool_.size()})),
       pools_(std::make_shared<MemoryPools>(
           MemoryPools{RecurrentStatePool(model_.model.state_dimensions(), options.max_sequences),
-                      LatentKvPool(model_.model.latent_dimensions(kv_type_of(options)), plan_.latent_pages)})),
+                      LatentKvPool(model_.model.latent_dimensions(kv_type_of(options, activations_)), plan_.latent_pages)})),
       workspace_(plan_.workspace),
       sampler_(kernels_, config().vocab_size),
       batch_(options.prefill_chunk + options.max_sequences, options.max_sequences) {
@@ -60,7 +65,7 @@ Engine::Engine(LoadedModel model, const EngineOptions& options)
   running_.reserve(options.max_sequences);
 }
 
-ExecContext Engine::context() { return {pool_, kernels_, communicator_, workspace_, taps_, options_.activations}; }
+ExecContext Engine::context() { return {pool_, kernels_, communicator_, workspace_, taps_, activations_}; }
 
 void Engine::check_ids(std::span<const int32_t> ids, size_t before) const {
   if (ids.empty()) raise(ErrorCode::InvalidArgument, "the prompt is empty; expected at least one token");

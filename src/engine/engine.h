@@ -19,10 +19,10 @@ namespace kilin {
 struct EngineOptions {
   size_t threads = 0;           ///< 0: as many as this process may use
   size_t prefill_chunk = 2048;  ///< most prompt tokens a step. From 64 on, cuts fall on multiples of 64 and change no byte
-  ActivationType activations = ActivationType::f32;
-  std::optional<KvType> kv_type = {};  ///< unset: that of the activations
-  size_t max_sequences = 1;            ///< sequences that may be in memory at once
-  size_t context_tokens = 32768;       ///< tokens that all sequences together may hold; at most the model's own length is used
+  std::optional<ActivationType> activations = {};  ///< unset: int8 if the model has weights in panels, else f32
+  std::optional<KvType> kv_type = {};              ///< unset: f32 with f32 activations, else bf16
+  size_t max_sequences = 1;                        ///< sequences that may be in memory at once
+  size_t context_tokens = 32768;  ///< tokens that all sequences together may hold; at most the model's own length is used
   KernelChoice kernels = KernelChoice::from_environment();
 
   static constexpr size_t kMostThreads = 4096, kMostPrefillChunk = 1u << 16;
@@ -53,6 +53,7 @@ class Engine {
   const MemoryPools& pools() const { return *pools_; }
   const MemoryPlan& plan() const { return plan_; }
   size_t threads() const { return pool_.size(); }
+  ActivationType activations() const { return activations_; }
   size_t context_tokens() const { return context_tokens_; }  ///< what one sequence may hold
 
   /// Queues a request.
@@ -106,6 +107,7 @@ class Engine {
 
   LoadedModel model_;
   EngineOptions options_;
+  ActivationType activations_;
   KernelTable kernels_;
   ThreadPool pool_;
   LocalCommunicator communicator_;

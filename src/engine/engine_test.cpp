@@ -40,7 +40,7 @@ class TinyEngine : public ::testing::Test {
 
 class TinyEngineOfAnIsa : public TinyEngine, public ::testing::WithParamInterface<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Isa, TinyEngineOfAnIsa, ::testing::ValuesIn(testing::isas()),
-                         [](const auto& test) { return test.param; });
+                         [](const auto& test) { return testing::name_in_tests(test.param); });
 
 TEST_P(TinyEngineOfAnIsa, GreedyTextsAreTheReferences) {
   ISA_OR_SKIP(GetParam());

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "core/cpu_info.h"
+#include "kernels/kernel_table.h"
+
 namespace kilin {
 
 namespace {
@@ -19,26 +22,56 @@ std::vector<int32_t> stop_ids_of(const ModelConfig& config, const GenerationConf
   return ids;
 }
 
+// Packed weights are made for one.
+std::string chosen_isa() {
+  return std::string(to_string(select_kernels(CpuInfo::detect(), KernelChoice::from_environment()).isa));
+}
+
+uint64_t bytes_in_use(const TensorStore& weights, const PackPlan* plan) {
+  uint64_t bytes = 0;
+  for (const std::string& name : weights.names()) bytes += weights.require(name).bytes.size();
+  if (plan == nullptr) return bytes;
+  for (const PlannedPack& pack : plan->packs())
+    if (pack.name == pack.source) bytes -= weights.require(pack.source).bytes.size();  // a tied embedding stays beside its pack
+  return bytes + plan->bytes();
+}
+
 }  // namespace
 
-LoadedModel LoadedModel::load(const std::filesystem::path& path, const KimiLinearForCausalLM::Progress& progress) {
+LoadedModel LoadedModel::load(const std::filesystem::path& path, const LoadOptions& options) {
   LoadedModel loaded;
   loaded.files = ModelFiles::open(path);
   const ModelConfig config = loaded.files->config();
   loaded.generation = loaded.files->generation(config);
   loaded.tokenizer = loaded.files->tokenizer();
   if (loaded.tokenizer) loaded.tokenizer->require_vocabulary(config.vocab_size);
-  WeightSource source = WeightSource::open(loaded.files->weights(config), config);
-  loaded.weights = source.store();
-  loaded.model = KimiLinearForCausalLM::load(source, config, progress);
+  loaded.load_weights(config, options);
   loaded.stop_ids = stop_ids_of(config, loaded.generation, loaded.tokenizer.get());
   return loaded;
 }
 
-uint64_t LoadedModel::weight_bytes() const {
-  uint64_t bytes = 0;
-  for (const std::string& name : weights->names()) bytes += weights->require(name).bytes.size();
-  return bytes;
+void LoadedModel::load_weights(const ModelConfig& config, const LoadOptions& options) {
+  ThreadPool pool(options.threads == 0 ? usable_threads() : options.threads);
+  const std::shared_ptr<const TensorStore> store = files->weights(config);
+  const PackOrigin origin = {.sources = store->files(), .isa = chosen_isa(), .quantize = options.quantize};
+  PackOptions packing;
+  packing.quantize = options.quantize;
+  packing.pool = &pool;
+  packing.place = [&](const PackPlan& plan) {
+    return place_packs(options.pack_cache, path(), plan, origin, MemoryInfo::detect());
+  };
+  packing.progress = [&](uint64_t done, uint64_t total) {
+    if (options.progress) options.progress(LoadStage::Packing, done, total);
+  };
+  WeightSource source = WeightSource::open(store, config, packing);
+  weights = source.store();
+  packs = source.packs();
+  weight_bytes_ = bytes_in_use(*weights, source.plan());
+  const bool packed_before = !packs || packs->is_complete();
+  model = KimiLinearForCausalLM::load(source, config, [&](size_t done, size_t total) {
+    if (options.progress && packed_before) options.progress(LoadStage::Reading, done, total);
+  });
+  if (!packed_before) new_pack_file = packs->file();
 }
 
 const Tokenizer& LoadedModel::require_tokenizer() const {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 
 #include "checkpoint/tensor_store.h"
+#include "engine/pack_placement.h"
 #include "model/generation_config.h"
 #include "model/kimi_linear_for_causal_lm.h"
 #include "model/model_files.h"
@@ -13,9 +15,24 @@
 
 namespace kilin {
 
+/// What takes long in a load, counted in layers or in bytes.
+enum class LoadStage : uint8_t { Reading, Packing };
+
+/// Called with what is done of what there is to do. What it throws ends the load.
+using LoadProgress = std::function<void(LoadStage stage, uint64_t done, uint64_t total)>;
+
+struct LoadOptions {
+  size_t threads = 0;                      ///< that pack weights; 0: as many as this process may use
+  std::optional<QuantType> quantize = {};  ///< packs a model in f32, f16 or bf16 as this
+  PackPlacement pack_cache = {};
+  LoadProgress progress = {};
+};
+
 struct LoadedModel {
   std::shared_ptr<const ModelFiles> files;
-  std::shared_ptr<const TensorStore> weights;  // the model's matrices are views into it
+  std::shared_ptr<const TensorStore> weights;  // the model's matrices are views into it, and into
+  std::shared_ptr<const PackStore> packs;      // where blocks stand in panels; null where there are none
+  std::filesystem::path new_pack_file;         // that this load has made for the next one; empty if it has not
   KimiLinearForCausalLM model;
   std::shared_ptr<const Tokenizer> tokenizer;  // null where the files hold no tokenizer: ids go in and out
   GenerationConfig generation;
@@ -24,15 +41,22 @@ struct LoadedModel {
   const std::filesystem::path& path() const { return files->path(); }
   const ModelConfig& config() const { return model.config(); }
 
-  /// Bytes of all weights as they are stored.
-  uint64_t weight_bytes() const;
+  bool has_panels() const { return packs != nullptr; }
 
-  /// @param path a folder in Hugging Face's layout, or a GGUF file
-  /// @throws Error for whatever is wrong with the files, their configuration, weights or tokenizer
-  static LoadedModel load(const std::filesystem::path& path, const KimiLinearForCausalLM::Progress& progress = {});
+  /// Bytes of all weights as they are used: as they are stored, or packed.
+  uint64_t weight_bytes() const { return weight_bytes_; }
+
+  /// @throws Error for whatever is wrong with the folder, its configuration, weights or tokenizer, or if the packed weights
+  /// have no place
+  static LoadedModel load(const std::filesystem::path& path, const LoadOptions& options = {});
 
   /// The tokenizer. @throws NotFound, saying that ids can be used instead
   const Tokenizer& require_tokenizer() const;
+
+ private:
+  void load_weights(const ModelConfig& config, const LoadOptions& options);
+
+  uint64_t weight_bytes_ = 0;
 };
 
 }  // namespace kilin

@@ -4,12 +4,22 @@
 
 namespace kilin {
 
-std::string_view to_string(ActivationType type) { return type == ActivationType::f32 ? "f32" : "bf16"; }
+std::string_view to_string(ActivationType type) {
+  switch (type) {
+    case ActivationType::f32:
+      return "f32";
+    case ActivationType::bf16:
+      return "bf16";
+    case ActivationType::int8:
+      return "int8";
+  }
+  return "?";
+}
 
 ActivationType parse_activation_type(std::string_view name) {
-  for (ActivationType type : {ActivationType::f32, ActivationType::bf16})
+  for (ActivationType type : {ActivationType::f32, ActivationType::bf16, ActivationType::int8})
     if (name == to_string(type)) return type;
-  raise(ErrorCode::InvalidArgument, "activations '{}' is not known; f32 and bf16 are", name);
+  raise(ErrorCode::InvalidArgument, "activations '{}' is not known; f32, bf16 and int8 are", name);
 }
 
 }  // namespace kilin

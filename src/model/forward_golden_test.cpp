@@ -36,7 +36,9 @@ std::vector<int32_t> greedy(ModelRunner& runner, testing::TestSequence& sequence
 const std::vector<std::string> kPrompts = {"T001", "T002", "T003", "T008", "T063", "T064", "T065", "T130", "T300"};
 
 const auto kIsas = ::testing::ValuesIn(testing::isas());
-const auto name_of = [](const auto& test) { return std::get<0>(test.param) + "_" + std::get<1>(test.param); };
+const auto name_of = [](const auto& test) {
+  return testing::name_in_tests(std::get<0>(test.param)) + "_" + std::get<1>(test.param);
+};
 
 class GoldenPrompt : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
  protected:
@@ -84,7 +86,7 @@ TEST(GoldenTiny, Bf16ActivationsStayNearTheReference) {
 }
 
 class GoldenTrace : public ::testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Tiny, GoldenTrace, kIsas, [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(Tiny, GoldenTrace, kIsas, [](const auto& test) { return testing::name_in_tests(test.param); });
 
 TEST_P(GoldenTrace, EveryIntermediateIsTheReferences) {
   ISA_OR_SKIP(GetParam());
@@ -96,7 +98,7 @@ TEST_P(GoldenTrace, EveryIntermediateIsTheReferences) {
     std::vector<float> out(t.elements());
     for (size_t i = 0; i < out.size(); ++i)
       out[i] = t.format == DType::i32 ? static_cast<float>(reinterpret_cast<const int32_t*>(t.bytes.data())[i])
-                                     : reinterpret_cast<const float*>(t.bytes.data())[i];
+                                      : reinterpret_cast<const float*>(t.bytes.data())[i];
     return out;
   };
   ModelRunner runner(checkpoint, {.kernels = testing::kernels_for(GetParam())});

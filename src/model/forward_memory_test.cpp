@@ -13,6 +13,7 @@ namespace {
 
 using testing::ModelRunner;
 using testing::Part;
+using testing::RunnerOptions;
 using testing::some_ids;
 using testing::TestSequence;
 
@@ -23,9 +24,19 @@ class StepMemory : public ::testing::TestWithParam<Setting> {
   static size_t threads() { return std::get<0>(GetParam()); }
   static ActivationType type() { return std::get<1>(GetParam()); }
   static ModelRunner runner(size_t max_tokens) {
-    const KvType kv_type = type() == ActivationType::bf16 ? KvType::bf16 : KvType::f32;
-    return ModelRunner(testing::in_repository("models/tiny"),
-                       {.threads = threads(), .kv_type = kv_type, .activations = type(), .max_tokens = max_tokens});
+    RunnerOptions options = {.threads = threads(), .activations = type(), .max_tokens = max_tokens};
+    if (type() == ActivationType::bf16) options.kv_type = KvType::bf16;
+    if (type() == ActivationType::int8) {
+      options.kv_type = KvType::q8;
+      options.quantize = QuantType::q4_0;
+    }
+    return ModelRunner(testing::in_repository("models/tiny"), options);
+  }
+  // Of the copy of a layer's rows that is planned for bf16.
+  static size_t rows_spared(size_t tokens, size_t cols) {
+    const size_t planned = ActivationRows::workspace_bytes(tokens, cols);
+    if (type() == ActivationType::f32) return planned;
+    return type() == ActivationType::int8 ? planned - int8_rows_bytes(tokens, cols) : 0;
   }
 };
 
@@ -62,9 +73,9 @@ TEST_P(StepMemory, NoStepAllocates) {
 }
 
 // The plan is the largest of what Extend and Decode need, and a step that needs more throws. It counts two things that not
-// every step takes: copies of rows rounded to bf16, which f32 activations do without, and in a KDA layer, the largest one for
-// many tokens, that copy of the heads beside the backend's memory, which was given back before. Apart from these it is held to
-// 1 %.
+// every step takes: copies of rows rounded to bf16, which f32 activations do without and int8 ones make smaller, and in a KDA
+// layer, the largest one for many tokens, that copy of the heads beside the backend's memory, which was given back before.
+// Apart from these it is held to 1 %.
 TEST_P(StepMemory, AStepOfAsManyTokensAsPlannedTakesWhatWasPlanned) {
   for (size_t tokens : {1u, 130u, 400u}) {
     size_t most = 0, planned = 0, spared = 0;
@@ -72,9 +83,8 @@ TEST_P(StepMemory, AStepOfAsManyTokensAsPlannedTakesWhatWasPlanned) {
       if (tokens == 400 && mode == ForwardMode::Decode) continue;  // a KDA layer's need is the same in both
       ModelRunner r = runner(tokens);
       planned = r.model().workspace_bytes(tokens, tokens, threads());
-      const size_t copied_rows = type() == ActivationType::f32 ? r.config().hidden_size : 0;
       const size_t copied_heads = tokens == 400 ? r.config().kda_width() : 0;
-      spared = tokens * (copied_rows + copied_heads) * sizeof(float);
+      spared = rows_spared(tokens, r.config().hidden_size) + tokens * copied_heads * sizeof(float);
       TestSequence s = r.fresh();
       r.run({{&s, mode, some_ids(tokens, 9)}});
       EXPECT_EQ(r.workspace().used(), 0u);
@@ -99,7 +109,7 @@ TEST_P(StepMemory, MixedBatchesStayWithinThePlan) {
 
 INSTANTIATE_TEST_SUITE_P(Forward, StepMemory,
                          ::testing::Combine(::testing::Values(size_t{1}, size_t{4}),
-                                            ::testing::Values(ActivationType::f32, ActivationType::bf16)),
+                                            ::testing::Values(ActivationType::f32, ActivationType::bf16, ActivationType::int8)),
                          [](const auto& test) {
                            return std::string(to_string(std::get<1>(test.param))) + "_" +
                                   std::to_string(std::get<0>(test.param)) + "_threads";

@@ -42,16 +42,21 @@ class SameBytes : public ::testing::TestWithParam<std::tuple<std::string, Activa
   static ModelRunner runner(RunnerOptions options) {
     options.kernels = testing::kernels_for(isa());
     options.activations = type();
-    options.kv_type = type() == ActivationType::bf16 ? KvType::bf16 : KvType::f32;
+    if (type() == ActivationType::bf16) options.kv_type = KvType::bf16;
+    if (type() == ActivationType::int8) {
+      options.kv_type = KvType::q8;
+      options.quantize = QuantType::q4_k_m;
+    }
     return ModelRunner(testing::in_repository("models/tiny"), options);
   }
 };
 
 INSTANTIATE_TEST_SUITE_P(Forward, SameBytes,
                          ::testing::Combine(::testing::ValuesIn(testing::isas()),
-                                            ::testing::Values(ActivationType::f32, ActivationType::bf16)),
+                                            ::testing::Values(ActivationType::f32, ActivationType::bf16, ActivationType::int8)),
                          [](const auto& test) {
-                           return std::get<0>(test.param) + "_" + std::string(to_string(std::get<1>(test.param)));
+                           return testing::name_in_tests(std::get<0>(test.param)) + "_" +
+                                  std::string(to_string(std::get<1>(test.param)));
                          });
 
 struct Way {
@@ -62,7 +67,7 @@ struct Way {
 // Many for what runs where nothing is asked for; one that has everything at once for the rest, which are slower.
 std::vector<Way> ways(const std::string& isa, ActivationType type) {
   if (isa != testing::best_isa()) return {{3, {64, 448, 576}}};
-  if (type == ActivationType::bf16) return {{1, {512}}, {4, {64, 448, 576}}};
+  if (type != ActivationType::f32) return {{1, {512}}, {4, {64, 448, 576}}};
   return {{1, {64, 448, 576}}, {2, {64}}, {3, {512}}, {4, {128, 192}}, {4, {64, 448, 576}}};
 }
 

@@ -1,15 +1,11 @@
-// Golden files of every block format: the model with their weights dequantised must give the logits that llama.cpp gives with
-// its own dequantised copy in fp32.
+// Golden files of every block format: fp32 arithmetic on their weights, packed into panels, must give the logits that llama.cpp
+// gives with its own dequantised copy in fp32.
 #include <gtest/gtest.h>
-
-#include <map>
-#include <mutex>
 
 #include "checkpoint/gguf_file.h"
 #include "checkpoint/npy.h"
 #include "model/gguf_config.h"
 #include "model/gguf_names.h"
-#include "model/stored_values.h"
 #include "support/compare.h"
 #include "support/golden.h"
 #include "support/model_runner.h"
@@ -17,45 +13,19 @@
 namespace kilin {
 namespace {
 
-// A store whose tensors of blocks are fp32: a reader of weights that knows no blocks.
-class Dequantized final : public TensorStore {
- public:
-  explicit Dequantized(std::shared_ptr<const TensorStore> store) : store_(std::move(store)) {}
-  const std::vector<std::string>& names() const override { return store_->names(); }
-  const std::string& source() const override { return store_->source(); }
-  std::optional<StoredTensor> find(std::string_view name) const override {
-    auto tensor = store_->find(name);
-    if (!tensor || !tensor->format.is_block()) return tensor;
-    const std::lock_guard lock(mutex_);
-    Tensor& values = values_[tensor->name];
-    if (values.empty()) {
-      values = Tensor(DType::f32, tensor->shape);
-      read_values(*tensor, 0, tensor->elements(), values.as<float>());
-    }
-    tensor->format = DType::f32;
-    tensor->bytes = {values.data(), values.bytes()};
-    return tensor;
-  }
-
- private:
-  std::shared_ptr<const TensorStore> store_;
-  mutable std::mutex mutex_;
-  mutable std::map<std::string, Tensor, std::less<>> values_;
-};
-
 class GgufGolden : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Mini, GgufGolden,
                          ::testing::Values("bf16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k_m", "q4_k_m", "q5_k_m",
                                            "q6_k", "iq4_nl", "iq4_xs", "mxfp4"),
                          [](const auto& test) { return test.param; });
 
-TEST_P(GgufGolden, DequantizedWeightsGiveTheExactLogits) {
+TEST_P(GgufGolden, PanelsGiveTheExactLogits) {
   GOLDEN_OR_SKIP(file, "gguf/mini-" + GetParam() + ".gguf");
   GOLDEN_OR_SKIP(exact, "gguf/exact-" + GetParam() + ".npy");
   GOLDEN_OR_SKIP(prompt, "gguf/ids.npy");
   const auto gguf = GgufFile::open(file);
   const ModelConfig config = read_gguf_config(gguf->metadata(), *gguf);
-  testing::ModelRunner runner(std::make_shared<Dequantized>(gguf_with_published_names(gguf, config)), config);
+  testing::ModelRunner runner(gguf_with_published_names(gguf, config), config);
   const Tensor ids = read_npy(prompt), logits = read_npy(exact);
   std::vector<int32_t> tokens;
   for (size_t i = 0; i < ids.elements(); ++i)

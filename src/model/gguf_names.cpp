@@ -121,6 +121,8 @@ class GgufView final : public TensorStore {
 
   const std::vector<std::string>& names() const override { return names_; }
   const std::string& source() const override { return gguf_->source(); }
+  std::vector<std::filesystem::path> files() const override { return gguf_->files(); }
+  void release(std::span<const std::byte> bytes) const override { gguf_->release(bytes); }  // none of a made tensor
 
   std::string stored_name(std::string_view name) const override {
     if (const auto at = pieces_.find(name); at != pieces_.end()) return at->second.gguf;

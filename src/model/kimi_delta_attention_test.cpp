@@ -227,7 +227,7 @@ class GoldenKda : public ::testing::TestWithParam<std::tuple<std::string, Forwar
 
 std::string name_of(const ::testing::TestParamInfo<GoldenKda::ParamType>& test) {
   const auto& [name, mode, isa] = test.param;
-  return name + "_" + std::string(to_string(mode)) + "_" + isa;
+  return name + "_" + std::string(to_string(mode)) + "_" + testing::name_in_tests(isa);
 }
 const auto kModes = ::testing::Values(ForwardMode::Extend, ForwardMode::Decode);
 const auto kIsas = ::testing::ValuesIn(testing::isas());

@@ -34,7 +34,7 @@ KimiMlaAttention KimiMlaAttention::load(WeightSource& source, const std::string&
   a.kv_a_proj_with_mqa_ = Linear::load(source, prefix + "kv_a_proj_with_mqa.weight", a.latent_width(), c.hidden_size);
   // eps 1e-6, not rms_norm_eps: the published class's default, and what the weights were trained with.
   a.kv_a_layernorm_ = RmsNorm::load(source, prefix + "kv_a_layernorm.weight", a.rank_, 1e-6f);
-  a.kv_b_proj_ = source.matrix(prefix + "kv_b_proj.weight", a.heads_ * (a.nope_ + a.value_), a.rank_);
+  a.kv_b_proj_ = source.dense(prefix + "kv_b_proj.weight", a.heads_ * (a.nope_ + a.value_), a.rank_);
   a.o_proj_ = Linear::load(source, prefix + "o_proj.weight", c.hidden_size, a.heads_ * a.value_);
   return a;
 }
@@ -90,7 +90,7 @@ void KimiMlaAttention::extend(ExecContext& ctx, const ForwardBatch& batch, size_
       const size_t from = s.begin * LatentKvPool::kPageTokens, to = std::min(s.end * LatentKvPool::kPageTokens, keys);
       batch.pools->latents.read(latent_layer_, sequence.pages, block + from, latents.rows(from, to));
     });
-    matmul(ctx, kv_b_proj_, latents.rows(0, keys).columns(0, rank_), kv.rows(0, keys));
+    matmul(ctx, kv_b_proj_.view, latents.rows(0, keys).columns(0, rank_), kv.rows(0, keys));
 
     const size_t first = block > start ? block - start : 0;  // rows before it see nothing of this block
     const size_t tiles = divide_up(rows - first, kQueryRows);

@@ -32,10 +32,10 @@ class KimiMlaAttention {
   size_t latent_width() const { return rank_ + rope_; }
   /// Rows of kv_b_proj: by head [k_nope | v].
   PackedMatrix key_rows(size_t head) const {
-    return kv_b_proj_.slice_rows(head * (nope_ + value_), head * (nope_ + value_) + nope_);
+    return kv_b_proj_.view.slice_rows(head * (nope_ + value_), head * (nope_ + value_) + nope_);
   }
   PackedMatrix value_rows(size_t head) const {
-    return kv_b_proj_.slice_rows(head * (nope_ + value_) + nope_, (head + 1) * (nope_ + value_));
+    return kv_b_proj_.view.slice_rows(head * (nope_ + value_) + nope_, (head + 1) * (nope_ + value_));
   }
   size_t extend_bytes(size_t tokens, size_t threads) const;
   size_t decode_bytes(size_t threads) const;
@@ -43,7 +43,7 @@ class KimiMlaAttention {
   Linear q_proj_;              // [heads x (nope + rope), hidden]
   Linear kv_a_proj_with_mqa_;  // [rank + rope, hidden]
   RmsNorm kv_a_layernorm_;     // [rank]
-  PackedMatrix kv_b_proj_;     // [heads x (nope + value), rank]
+  DenseMatrix kv_b_proj_;      // [heads x (nope + value), rank]
   Linear o_proj_;              // [hidden, heads x value]
   size_t hidden_ = 0, heads_ = 0, nope_ = 0, rope_ = 0, value_ = 0, rank_ = 0;
   float scale_ = 0;

@@ -36,6 +36,7 @@ KimiMoe KimiMoe::load(WeightSource& source, const std::string& prefix, const Mod
                           .w3 = source.matrix(expert + "w3.weight", m.intermediate_, m.hidden_),
                           .w2 = source.matrix(expert + "w2.weight", m.hidden_, m.intermediate_)});
   }
+  if (std::ranges::all_of(m.experts_, &Expert::has_panels)) m.layout_ = PackedMatrix::Layout::Panels;
   m.shared_experts_ = KimiMlp::load(source, prefix + "shared_experts.", m.hidden_, c.num_shared_experts * m.intermediate_);
   return m;
 }
@@ -108,15 +109,33 @@ KimiMoe::Dispatch KimiMoe::sort_by_expert(Workspace::Frame& frame, MatView<const
   return d;
 }
 
+// The tokens' rows, sorted by expert.
+ProductRows KimiMoe::gather(ExecContext& ctx, Workspace::Frame& frame, const Dispatch& d, const ProductRows& x) const {
+  const size_t rows = d.token_of.size();
+  const auto copy = [&](auto from, auto to) {
+    ctx.pool.parallel_for(rows, grain(from.cols()), [&](const Slice& s) {
+      for (size_t r = s.begin; r < s.end; ++r)
+        std::memcpy(to.row(r), from.row(d.token_of[r]), from.cols() * sizeof(*from.data()));
+    });
+  };
+  if (const auto* int8 = std::get_if<Int8Rows>(&x)) {
+    const Int8Rows sorted = take_int8_rows(frame, rows, hidden_);
+    copy(int8->values, sorted.values);
+    copy(int8->scales, sorted.scales);
+    copy(int8->sums, sorted.sums);
+    return sorted;
+  }
+  const MatView<float> sorted = frame.matrix(rows, hidden_);
+  copy(std::get<MatView<const float>>(x), sorted);
+  return MatView<const float>(sorted);
+}
+
 void KimiMoe::run_experts(ExecContext& ctx, const Dispatch& d, const ActivationRows& x, MatView<float> expert_out) const {
   Workspace::Frame frame(ctx.workspace);
   const size_t rows = d.token_of.size();
-  auto in = frame.matrix(rows, hidden_);  // the tokens' rows, sorted by expert
+  const ProductRows in = gather(ctx, frame, d, x.for_layout(layout_));
   auto gate = frame.matrix(rows, intermediate_);
   auto up = frame.matrix(rows, intermediate_);
-  ctx.pool.parallel_for(rows, grain(hidden_), [&](const Slice& s) {
-    for (size_t r = s.begin; r < s.end; ++r) std::memcpy(in.row(r), x.rounded().row(d.token_of[r]), hidden_ * sizeof(float));
-  });
 
   const auto for_tiles = [&](size_t out_features, size_t in_features, auto tile) {
     const size_t columns = tile_columns(in_features), tiles = (out_features + columns - 1) / columns;
@@ -129,15 +148,20 @@ void KimiMoe::run_experts(ExecContext& ctx, const Dispatch& d, const ActivationR
     });
   };
   for_tiles(intermediate_, hidden_, [&](const Expert& e, size_t from, size_t to, size_t begin, size_t end) {
-    const MatView<float> g = gate.rows(from, to), u = up.rows(from, to);
-    ctx.kernels.matmul(e.w1, in.rows(from, to), begin, end, g);
-    ctx.kernels.matmul(e.w3, in.rows(from, to), begin, end, u);
-    const MatView<float> h = g.columns(begin, end);
-    ctx.kernels.silu_mul(h, u.columns(begin, end), h);
+    matmul_tile(ctx.kernels, e.w1, in, from, to, begin, end, gate);
+    matmul_tile(ctx.kernels, e.w3, in, from, to, begin, end, up);
+    const MatView<float> h = gate.rows(from, to).columns(begin, end);
+    ctx.kernels.silu_mul(h, up.rows(from, to).columns(begin, end), h);
     if (ctx.activations == ActivationType::bf16) ctx.kernels.round_to_bf16(h, h);
   });
+  ProductRows h = MatView<const float>(gate);
+  if (ctx.activations == ActivationType::int8 && layout_ == PackedMatrix::Layout::Panels) {
+    const Int8Rows int8 = take_int8_rows(frame, rows, intermediate_);
+    quantize_rows(ctx, gate, int8);  // between the two: a scale is one of 256 columns, a tile may have fewer
+    h = int8;
+  }
   for_tiles(hidden_, intermediate_, [&](const Expert& e, size_t from, size_t to, size_t begin, size_t end) {
-    ctx.kernels.matmul(e.w2, gate.rows(from, to), begin, end, expert_out.rows(from, to));
+    matmul_tile(ctx.kernels, e.w2, h, from, to, begin, end, expert_out);
   });
 }
 
@@ -146,7 +170,9 @@ size_t KimiMoe::workspace_bytes(size_t tokens) const {
   const size_t rows = tokens * route_.top_k;
   const size_t own = array(tokens * experts_.size()) + 2 * array(rows) + array(rows * hidden_) + array(tokens * hidden_) +
                      2 * array(rows) + array(max_blocks(rows, experts_.size()), sizeof(RowBlock)) + array(experts_.size() + 1);
-  return own + std::max(array(rows * hidden_) + 2 * array(rows * intermediate_), shared_experts_.workspace_bytes(tokens));
+  // Sorted rows of fp32; or of int8, and then the activated ones too.
+  const size_t in = std::max(array(rows * hidden_), int8_rows_bytes(rows, hidden_) + int8_rows_bytes(rows, intermediate_));
+  return own + std::max(in + 2 * array(rows * intermediate_), shared_experts_.workspace_bytes(tokens));
 }
 
 }  // namespace kilin

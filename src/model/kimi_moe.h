@@ -22,6 +22,7 @@ class KimiMoe {
   struct Expert {
     PackedMatrix w1, w3;  // gate, up [intermediate, hidden]
     PackedMatrix w2;      // down [hidden, intermediate]
+    bool has_panels() const { return w1.has_panels() && w3.has_panels() && w2.has_panels(); }
   };
   struct Routing {
     MatView<int32_t> ids;    // [T, top_k] ascending
@@ -41,11 +42,13 @@ class KimiMoe {
 
   void check_ids(MatView<const int32_t> ids) const;
   Dispatch sort_by_expert(Workspace::Frame& frame, MatView<const int32_t> ids) const;
+  ProductRows gather(ExecContext& ctx, Workspace::Frame& frame, const Dispatch& dispatch, const ProductRows& x) const;
   void run_experts(ExecContext& ctx, const Dispatch& dispatch, const ActivationRows& x, MatView<float> expert_out) const;
 
   ExactLinear gate_;                // [experts, hidden], fp32 arithmetic
   Tensor e_score_correction_bias_;  // [experts]: for the selection only
   std::vector<Expert> experts_;
+  PackedMatrix::Layout layout_ = PackedMatrix::Layout::Rows;  // of all experts: panels only if all matrices are
   KimiMlp shared_experts_;
   RouteParams route_{};
   size_t hidden_ = 0, intermediate_ = 0;

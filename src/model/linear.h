@@ -1,6 +1,10 @@
 // Matrix products with weights. None of the model's has a bias.
 #pragma once
 
+#include <algorithm>
+#include <optional>
+#include <string>
+
 #include "model/ops.h"
 #include "model/weight_source.h"
 
@@ -9,56 +13,65 @@ namespace kilin {
 /// The rows that several products read, as they are and as the activations' type has them: rounded once, not once a product.
 class ActivationRows {
  public:
-  /// @param x must live as long as this. A rounded copy, where one is needed, is taken from `frame`.
+  /// @param x must live as long as this. What is rounded is taken from `frame`.
   ActivationRows(ExecContext& ctx, Workspace::Frame& frame, MatView<const float> x);
 
   MatView<const float> exact() const { return exact_; }
-  MatView<const float> rounded() const { return rounded_; }
 
-  /// What the constructor may take from the workspace.
-  static size_t workspace_bytes(size_t rows, size_t cols) { return Workspace::rounded(rows * cols * sizeof(float)); }
+  /// What a product reads in the activations' type if its weights stand so.
+  ProductRows for_layout(PackedMatrix::Layout layout) const {
+    if (int8_ && layout == PackedMatrix::Layout::Panels) return *int8_;
+    return rounded_;
+  }
+
+  /// The most that the constructor takes from the workspace, in whatever type.
+  static size_t workspace_bytes(size_t rows, size_t cols) {
+    return std::max(Workspace::rounded(rows * cols * sizeof(float)), int8_rows_bytes(rows, cols));
+  }
 
  private:
   MatView<const float> exact_;
-  MatView<const float> rounded_;
+  MatView<const float> rounded_;  // to bf16, or exact
+  std::optional<Int8Rows> int8_;  // where the activations are
 };
 
-/// A large product, y = x W^T: reads its rows in the activations' type.
-class Linear {
- public:
-  Linear() = default;
-  static Linear load(WeightSource& source, const std::string& name, size_t out_features, size_t in_features) {
-    return Linear(source.matrix(name, out_features, in_features));
-  }
+/// What a product reads of its rows.
+enum class Inputs : uint8_t {
+  Rounded,  ///< in the activations' type
+  Exact,    ///< fp32 whatever that type is
+};
 
-  /// The same bytes as the embedding: lm_head where the words are tied.
-  static Linear tied_to(const PackedMatrix& weight) { return Linear(weight); }
+/// y = x W^T.
+template <Inputs inputs>
+class BasicLinear {
+ public:
+  BasicLinear() = default;
+  explicit BasicLinear(const PackedMatrix& weight) : weight_(weight) {}
+  static BasicLinear load(WeightSource& source, const std::string& name, size_t out_features, size_t in_features) {
+    return BasicLinear(source.matrix(name, out_features, in_features));
+  }
 
   size_t out_features() const { return weight_.rows(); }
 
   /// x [T, in], y [T, out]
-  void apply(ExecContext& ctx, const ActivationRows& x, MatView<float> y) const { matmul(ctx, weight_, x.rounded(), y); }
-
- private:
-  explicit Linear(const PackedMatrix& weight) : weight_(weight) {}
-  PackedMatrix weight_;
-};
-
-/// A product that is fp32 whatever the activations' type: the router and the low-rank gates, 1 % of the work, whose rounding
-/// would show most.
-class ExactLinear {
- public:
-  ExactLinear() = default;
-  static ExactLinear load(WeightSource& source, const std::string& name, size_t out_features, size_t in_features) {
-    return ExactLinear(source.matrix(name, out_features, in_features));
+  void apply(ExecContext& ctx, const ActivationRows& x, MatView<float> y) const {
+    if constexpr (inputs == Inputs::Exact)
+      matmul(ctx, weight_, x.exact(), y);
+    else
+      matmul(ctx, weight_, x.for_layout(weight_.layout()), y);
+  }
+  void apply(ExecContext& ctx, MatView<const float> x, MatView<float> y) const requires(inputs == Inputs::Exact) {
+    matmul(ctx, weight_, x, y);
   }
 
-  void apply(ExecContext& ctx, const ActivationRows& x, MatView<float> y) const { matmul(ctx, weight_, x.exact(), y); }
-  void apply(ExecContext& ctx, MatView<const float> x, MatView<float> y) const { matmul(ctx, weight_, x, y); }
-
  private:
-  explicit ExactLinear(const PackedMatrix& weight) : weight_(weight) {}
   PackedMatrix weight_;
 };
+
+/// A large product.
+using Linear = BasicLinear<Inputs::Rounded>;
+
+/// The router and the low-rank gates: 1 % of the work, whose rounding would show most.
+using ExactLinear = BasicLinear<Inputs::Exact>;
 
 }  // namespace kilin

@@ -65,6 +65,8 @@ class PublishedView final : public TensorStore {
 
   const std::vector<std::string>& names() const override { return names_; }
   const std::string& source() const override { return store_->source(); }
+  std::vector<std::filesystem::path> files() const override { return store_->files(); }
+  void release(std::span<const std::byte> bytes) const override { store_->release(bytes); }
 
   std::optional<StoredTensor> find(std::string_view name) const override {
     const auto at = pieces_.find(name);

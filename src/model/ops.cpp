@@ -9,6 +9,9 @@ namespace {
 constexpr size_t kSliceWork = 16384;  // scalar operations: a few microseconds, as much as waking a thread
 constexpr size_t kTileRows = 64;      // rows of x a tile of a matrix product: they stay in L2 while weights stream past
 
+size_t int8_scales(size_t cols) { return (cols + kInt8Group - 1) / kInt8Group; }
+size_t int8_sums(size_t cols) { return (cols + kInt8SumGroup - 1) / kInt8SumGroup; }
+
 template <typename F>
 void for_row_slices(ExecContext& ctx, MatView<const float> x, size_t work_per_element, F f) {
   ctx.pool.parallel_for(x.rows(), grain(x.cols() * work_per_element), [&](const Slice& s) { f(s.begin, s.end); });
@@ -18,10 +21,11 @@ void for_row_slices(ExecContext& ctx, MatView<const float> x, size_t work_per_el
 
 size_t grain(size_t work) { return std::max<size_t>(1, kSliceWork / std::max<size_t>(1, work)); }
 
-void matmul(ExecContext& ctx, const PackedMatrix& w, MatView<const float> x, MatView<float> y) {
-  if (x.rows() == 0) return;
-  const size_t row_tiles = (x.rows() + kTileRows - 1) / kTileRows;
-  const size_t rows_per_tile = std::min(x.rows(), kTileRows);
+void matmul(ExecContext& ctx, const PackedMatrix& w, const ProductRows& x, MatView<float> y) {
+  const size_t rows = y.rows();
+  if (rows == 0) return;
+  const size_t row_tiles = (rows + kTileRows - 1) / kTileRows;
+  const size_t rows_per_tile = std::min(rows, kTileRows);
   // Columns a tile: enough work for a slice, few enough that every thread gets some, and whole groups of 16.
   const size_t columns_for_work = kSliceWork / (w.cols() * rows_per_tile) + 1;
   const size_t columns = std::clamp<size_t>((columns_for_work + 15) / 16 * 16, 16, 256);
@@ -29,10 +33,33 @@ void matmul(ExecContext& ctx, const PackedMatrix& w, MatView<const float> x, Mat
   ctx.pool.parallel_for(row_tiles * column_tiles, 1, [&](const Slice& s) {
     for (size_t tile = s.begin; tile < s.end; ++tile) {  // neighbours share their weights
       const size_t row = tile % row_tiles * kTileRows, column = tile / row_tiles * columns;
-      const size_t row_end = std::min(row + kTileRows, x.rows());
-      ctx.kernels.matmul(w, x.rows(row, row_end), column, std::min(column + columns, w.rows()), y.rows(row, row_end));
+      matmul_tile(ctx.kernels, w, x, row, std::min(row + kTileRows, rows), column, std::min(column + columns, w.rows()), y);
     }
   });
+}
+
+void matmul_tile(const KernelTable& kernels, const PackedMatrix& w, const ProductRows& x, size_t from, size_t to, size_t begin,
+                 size_t end, MatView<float> y) {
+  if (const auto* int8 = std::get_if<Int8Rows>(&x))
+    kernels.matmul_int8(w, int8->slice(from, to), begin, end, y.rows(from, to));
+  else
+    kernels.matmul(w, std::get<MatView<const float>>(x).rows(from, to), begin, end, y.rows(from, to));
+}
+
+void quantize_rows(ExecContext& ctx, MatView<const float> x, const Int8Rows& out) {
+  for_row_slices(ctx, x, 2,
+                 [&](size_t begin, size_t end) { ctx.kernels.quantize_rows(x.rows(begin, end), out.slice(begin, end)); });
+}
+
+Int8Rows take_int8_rows(Workspace::Frame& frame, size_t rows, size_t cols) {
+  return {.values = frame.matrix<int8_t>(rows, cols),
+          .scales = frame.matrix(rows, int8_scales(cols)),
+          .sums = frame.matrix<int16_t>(rows, int8_sums(cols))};
+}
+
+size_t int8_rows_bytes(size_t rows, size_t cols) {
+  return Workspace::rounded(rows * cols) + Workspace::rounded(rows * int8_scales(cols) * sizeof(float)) +
+         Workspace::rounded(rows * int8_sums(cols) * sizeof(int16_t));
 }
 
 void gather_rows(ExecContext& ctx, const PackedMatrix& table, std::span<const int32_t> ids, MatView<float> out) {

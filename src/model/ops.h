@@ -4,13 +4,28 @@
 
 #include <cstdint>
 #include <span>
+#include <variant>
 
 #include "model/exec_context.h"
 
 namespace kilin {
 
+/// Rows that a product reads: fp32, or int8 if the weight has panels.
+using ProductRows = std::variant<MatView<const float>, Int8Rows>;
+
 /// y = x W^T: x [T, in], W [out, in], y [T, out].
-void matmul(ExecContext& ctx, const PackedMatrix& w, MatView<const float> x, MatView<float> y);
+void matmul(ExecContext& ctx, const PackedMatrix& w, const ProductRows& x, MatView<float> y);
+
+/// The same for rows [from, to) of x and columns [begin, end) of y [T, out], on this thread.
+void matmul_tile(const KernelTable& kernels, const PackedMatrix& w, const ProductRows& x, size_t from, size_t to, size_t begin,
+                 size_t end, MatView<float> y);
+
+/// out = x as int8.
+void quantize_rows(ExecContext& ctx, MatView<const float> x, const Int8Rows& out);
+
+/// Memory for rows as int8, and what it takes of a workspace.
+Int8Rows take_int8_rows(Workspace::Frame& frame, size_t rows, size_t cols);
+size_t int8_rows_bytes(size_t rows, size_t cols);
 
 /// out[t] = table[ids[t]] as fp32.
 void gather_rows(ExecContext& ctx, const PackedMatrix& table, std::span<const int32_t> ids, MatView<float> out);

@@ -1,11 +1,10 @@
 #include "model/weight_source.h"
 
-#include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "core/error.h"
 #include "model/native_names.h"
+#include "model/stored_values.h"
 #include "model/weight_map.h"
 
 namespace kilin {
@@ -13,38 +12,21 @@ namespace kilin {
 namespace {
 
 void require_float(const StoredTensor& tensor) {
-  if (tensor.format == DType::f32 || tensor.format == DType::f16 || tensor.format == DType::bf16) return;
-  raise(ErrorCode::Unsupported, "{}: tensor '{}' is stored as {}; expected f32, f16 or bf16", tensor.file, tensor.name,
-        to_string(tensor.format));
+  if (!has_float_values(tensor.format))
+    raise(ErrorCode::Unsupported, "{}: tensor '{}' is stored as {}; expected f32, f16, bf16 or blocks", tensor.file,
+          printable(tensor.name), to_string(tensor.format));
 }
 
 // A copy as fp32 of another shape with as many elements.
 Tensor as_f32(const StoredTensor& tensor, const Shape& shape) {
   require_float(tensor);
   Tensor copy(DType::f32, shape);
-  float* out = copy.as<float>();
-  const size_t n = shape.elements();
-  const auto convert = [&]<typename T>(T) {
-    for (size_t i = 0; i < n; ++i) {
-      T value;
-      std::memcpy(&value, tensor.bytes.data() + i * sizeof(T), sizeof(T));
-      out[i] = to_float(value);
-    }
-  };
-  switch (tensor.format.dtype()) {
-    case DType::f32:
-      if (n > 0) std::memcpy(out, tensor.bytes.data(), n * sizeof(float));
-      break;
-    case DType::f16:
-      convert(f16{});
-      break;
-    case DType::bf16:
-      convert(bf16{});
-      break;
-    default:
-      break;
-  }
+  read_values(tensor, 0, shape.elements(), copy.as<float>());
   return copy;
+}
+
+std::unique_ptr<WeightPacker> packer_of(PackPlan plan, const PackOptions& packing) {
+  return plan.empty() ? nullptr : std::make_unique<WeightPacker>(std::move(plan), packing);
 }
 
 [[noreturn]] void raise_shape(const StoredTensor& tensor, const std::string& expected) {
@@ -54,27 +36,31 @@ Tensor as_f32(const StoredTensor& tensor, const Shape& shape) {
 
 }  // namespace
 
-WeightSource::WeightSource(std::shared_ptr<const TensorStore> store, std::set<std::string, std::less<>> names)
-    : store_(std::move(store)), left_(std::move(names)) {}
+WeightSource::WeightSource(std::shared_ptr<const TensorStore> store, Names names, std::unique_ptr<WeightPacker> packer)
+    : store_(std::move(store)), left_(std::move(names)), packer_(std::move(packer)) {}
 
-WeightSource WeightSource::open(std::shared_ptr<const TensorStore> checkpoint, const ModelConfig& config) {
+WeightSource WeightSource::open(std::shared_ptr<const TensorStore> checkpoint, const ModelConfig& config,
+                                const PackOptions& packing) {
   auto store = with_published_names(std::move(checkpoint), config);
   check_tensors(*store, config);
-  std::set<std::string, std::less<>> names(store->names().begin(), store->names().end());
-  return {std::move(store), std::move(names)};
+  Names names(store->names().begin(), store->names().end());
+  auto packer = packer_of(PackPlan::of(*store, config, packing.quantize), packing);
+  return {std::move(store), std::move(names), std::move(packer)};
 }
 
-WeightSource WeightSource::open_layer(std::shared_ptr<const TensorStore> checkpoint, const ModelConfig& config, size_t layer) {
+WeightSource WeightSource::open_layer(std::shared_ptr<const TensorStore> checkpoint, const ModelConfig& config, size_t layer,
+                                      const PackOptions& packing) {
   auto store = with_published_names(std::move(checkpoint), config);
   check_tensors_of_layer(*store, config, layer);
-  std::set<std::string, std::less<>> names;
+  Names names;
   for (ExpectedTensor& tensor : expected_tensors_of_layer(config, layer)) names.insert(std::move(tensor.name));
-  return {std::move(store), std::move(names)};
+  auto packer = packer_of(PackPlan::of_layer(*store, config, layer, packing.quantize), packing);
+  return {std::move(store), std::move(names), std::move(packer)};
 }
 
 WeightSource WeightSource::unchecked(std::shared_ptr<const TensorStore> store) {
-  std::set<std::string, std::less<>> names(store->names().begin(), store->names().end());
-  return {std::move(store), std::move(names)};
+  Names names(store->names().begin(), store->names().end());
+  return {std::move(store), std::move(names), nullptr};
 }
 
 StoredTensor WeightSource::take(std::string_view name) {
@@ -90,11 +76,40 @@ StoredTensor WeightSource::take(std::string_view name) {
   return tensor;
 }
 
-PackedMatrix WeightSource::matrix(std::string_view name, size_t rows, size_t cols) {
-  const StoredTensor tensor = take(name);
+StoredTensor WeightSource::take_matrix(std::string_view name, size_t rows, size_t cols) {
+  StoredTensor tensor = take(name);
   if (tensor.shape != Shape{rows, cols}) raise_shape(tensor, to_string(Shape{rows, cols}));
   require_float(tensor);
+  return tensor;
+}
+
+PackedMatrix WeightSource::matrix(std::string_view name, size_t rows, size_t cols) {
+  const StoredTensor tensor = take_matrix(name, rows, cols);
+  const PlannedPack* pack = packer_ ? packer_->plan().find(name) : nullptr;
+  if (pack != nullptr) return packer_->pack(*pack, tensor, *store_);
+  if (tensor.format.is_block())
+    raise(ErrorCode::Unsupported, "{}: tensor '{}' is {}, and this source packs nothing; expected f32, f16 or bf16",
+          tensor.file, printable(tensor.name), to_string(tensor.format));
   return {tensor.format, rows, cols, tensor.bytes.data()};
+}
+
+PackedMatrix WeightSource::table(std::string_view name, size_t rows, size_t cols) {
+  const StoredTensor tensor = take_matrix(name, rows, cols);
+  return {tensor.format, rows, cols, tensor.bytes.data()};
+}
+
+PackedMatrix WeightSource::tied_matrix(std::string_view name, const PackedMatrix& taken) {
+  const PlannedPack* pack = packer_ ? packer_->plan().find(name) : nullptr;
+  return pack == nullptr ? taken : packer_->pack(*pack, store_->require(pack->source), *store_);
+}
+
+DenseMatrix WeightSource::dense(std::string_view name, size_t rows, size_t cols) {
+  const StoredTensor tensor = take_matrix(name, rows, cols);
+  if (!tensor.format.is_block()) return {.view = {tensor.format, rows, cols, tensor.bytes.data()}};
+  Tensor copy = as_f32(tensor, {rows, cols});
+  store_->release(tensor.bytes);
+  const PackedMatrix view(DType::f32, rows, cols, copy.data());
+  return {.view = view, .owned = std::move(copy)};
 }
 
 Tensor WeightSource::vector(std::string_view name, size_t n) {
@@ -109,8 +124,11 @@ Tensor WeightSource::conv(std::string_view name, size_t channels, size_t width) 
   return as_f32(tensor, {channels, width});
 }
 
-void WeightSource::finish() const {
-  if (left_.empty()) return;
+void WeightSource::finish() {
+  if (left_.empty()) {
+    if (packer_) packer_->finish();
+    return;
+  }
   std::string names;
   for (const std::string& name : left_) {
     if (names.size() > 1000) {

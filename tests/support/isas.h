@@ -21,6 +21,12 @@ inline std::vector<std::string> isas() {
   return names;
 }
 
+/// As part of a test's name, which takes letters, digits and underscores: "avx2_vnni".
+inline std::string name_in_tests(std::string isa) {
+  std::ranges::replace(isa, '+', '_');
+  return isa;
+}
+
 inline bool cpu_has(const std::string& name) {
   for (Isa isa : kIsas)
     if (to_string(isa) == name) return supports(CpuInfo::detect(), isa);

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct RunnerOptions {
   KernelChoice kernels = KernelChoice::from_environment();
   size_t max_tokens = 1024;  // of a batch
   size_t slots = 8;
+  std::optional<QuantType> quantize = {};  // its weights at load
 };
 
 struct TestSequence {
@@ -42,7 +44,7 @@ class ModelRunner {
 
   ModelRunner(std::shared_ptr<const TensorStore> weights, const ModelConfig& config, const RunnerOptions& options = {})
       : config_(config),
-        source_(WeightSource::open(std::move(weights), config_)),
+        source_(WeightSource::open(std::move(weights), config_, packing(options))),
         model_(KimiLinearForCausalLM::load(source_, config_)),
         activations_(options.activations),
         pool_(options.threads),
@@ -133,6 +135,12 @@ class ModelRunner {
   Workspace& workspace() { return workspace_; }
 
  private:
+  static PackOptions packing(const RunnerOptions& options) {
+    PackOptions packing;
+    packing.quantize = options.quantize;
+    return packing;
+  }
+
   ModelConfig config_;
   WeightSource source_;
   KimiLinearForCausalLM model_;

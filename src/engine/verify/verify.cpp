@@ -27,7 +27,10 @@ void check_running(CheckReporter& reporter, const std::filesystem::path& path, c
     EngineOptions engine_options;
     engine_options.threads = options.threads;
     engine_options.context_tokens = 4096;
-    auto model = LoadedModel::load(path, [&](size_t done, size_t total) { reporter.progress("load", done, total); });
+    LoadOptions load_options;
+    load_options.threads = options.threads;
+    load_options.progress = [&](LoadStage, uint64_t done, uint64_t total) { reporter.progress("load", done, total); };
+    auto model = LoadedModel::load(path, load_options);
     engine = std::make_unique<Engine>(std::move(model), engine_options);
     return ok(fmt::format("{} threads, {} kernels", engine->threads(), to_string(engine->kernels().isa)));
   });
