@@ -11,7 +11,6 @@
 #include "model/gguf_tokenizer.h"
 #include "model/native_names.h"
 #include "model/tensor_inventory.h"
-#include "text/chat_template.h"
 
 namespace kilin {
 
@@ -37,6 +36,7 @@ class FolderFiles final : public ModelFiles {
   }
   void raise_no_tokenizer() const override { Tokenizer::raise_missing(path()); }
 
+  std::optional<ChatTemplate> chat_template() const override { return find_chat_template(path()); }
   std::optional<std::string> foreign_chat_format(const Tokenizer& tokenizer) const override {
     return kilin::foreign_chat_format(path(), tokenizer);
   }
@@ -85,14 +85,16 @@ class GgufFiles final : public ModelFiles {
           "{}: holds no tokeniser (keys tokenizer.ggml.*), so text cannot be read or written; token ids can", path().string());
   }
 
-  // Converters put [EOS] in the place of <|im_end|>, so that the key for it tells no chat model from a base model.
-  std::optional<std::string> foreign_chat_format(const Tokenizer& tokenizer) const override {
+  std::optional<ChatTemplate> chat_template() const override {
     constexpr std::string_view kKey = "tokenizer.chat_template";
-    std::optional<ChatTemplate> own;
     if (const GgufValue* value = gguf_->metadata().find(kKey))
       if (const auto* text = value->as<std::string_view>())
-        own = ChatTemplate{fmt::format("{}: {}", gguf_->source(), kKey), std::string(*text)};
-    return kilin::foreign_chat_format(gguf_->source(), own, std::nullopt, tokenizer);
+        return ChatTemplate{fmt::format("{}: {}", gguf_->source(), kKey), std::string(*text)};
+    return std::nullopt;
+  }
+  // Converters put [EOS] in the place of <|im_end|>, so that the key for it tells no chat model from a base model.
+  std::optional<std::string> foreign_chat_format(const Tokenizer& tokenizer) const override {
+    return kilin::foreign_chat_format(gguf_->source(), chat_template(), std::nullopt, tokenizer);
   }
 
   std::shared_ptr<const TensorStore> weights(const ModelConfig& config) const override {

@@ -11,6 +11,7 @@
 #include "checkpoint/tensor_store.h"
 #include "model/generation_config.h"
 #include "model/model_config.h"
+#include "text/chat_template.h"
 #include "text/tokenizer.h"
 
 namespace kilin {
@@ -42,6 +43,8 @@ class ModelFiles {
   /// Why there is no tokenizer. @throws NotFound always
   [[noreturn]] virtual void raise_no_tokenizer() const = 0;
 
+  /// How the checkpoint itself writes chats, if it says so. Kilin does not run it.
+  virtual std::optional<ChatTemplate> chat_template() const = 0;
   /// As kilin::foreign_chat_format.
   virtual std::optional<std::string> foreign_chat_format(const Tokenizer& tokenizer) const = 0;
 

@@ -67,6 +67,26 @@ std::optional<int32_t> BytePair::find(std::string_view token_bytes) const {
   return std::nullopt;
 }
 
+std::optional<std::pair<std::string_view, std::string_view>> BytePair::parts_of(int32_t id) const {
+  const std::string_view whole = token(id);
+  std::vector<size_t> cuts;  // where parts begin, and the end
+  for (size_t i = 0; i <= whole.size(); ++i) cuts.push_back(i);
+  while (cuts.size() > 3) {
+    size_t at = 0;
+    int32_t lowest = id;
+    for (size_t i = 0; i + 2 < cuts.size(); ++i) {
+      const auto merged = find(whole.substr(cuts[i], cuts[i + 2] - cuts[i]));
+      if (!merged || *merged >= lowest) continue;
+      lowest = *merged;
+      at = i + 1;
+    }
+    if (lowest == id) return std::nullopt;
+    cuts.erase(cuts.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  if (cuts.size() < 3) return std::nullopt;
+  return std::pair(whole.substr(0, cuts[1]), whole.substr(cuts[1]));
+}
+
 void BytePair::encode(std::string_view piece, Scratch& scratch, std::vector<int32_t>& ids) const {
   if (piece.empty()) return;
   if (const auto whole = find(piece)) {

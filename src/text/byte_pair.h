@@ -27,6 +27,10 @@ class BytePair {
 
   std::optional<int32_t> find(std::string_view token) const;
 
+  /// The two tokens whose merge makes this one, where its bytes are encoded by merges of lower ranks alone; nothing for a
+  /// single byte, and for a token that no merge makes. @pre 0 <= id < size()
+  std::optional<std::pair<std::string_view, std::string_view>> parts_of(int32_t id) const;
+
   /// Memory for encode, so that many pieces share it.
   struct Scratch {
     struct Part {

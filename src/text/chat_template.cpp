@@ -55,14 +55,6 @@ std::optional<ChatTemplate> template_in(const fs::path& file) {
   raise(ErrorCode::Corrupt, "{} is an array without a 'default' template", where);
 }
 
-std::optional<ChatTemplate> find_template(const fs::path& folder) {
-  std::error_code ignored;
-  const fs::path jinja = folder / "chat_template.jinja", config = folder / "tokenizer_config.json";
-  if (fs::exists(jinja, ignored)) return ChatTemplate{jinja.string(), read_file(jinja)};
-  if (fs::exists(config, ignored)) return template_in(config);
-  return std::nullopt;
-}
-
 // The first <|...|> in the template that Kimi's format does not have.
 std::optional<std::string_view> foreign_marker(std::string_view text) {
   for (std::string_view marker : kForeign)
@@ -122,6 +114,14 @@ std::optional<std::string> judge(const ChatTemplate& own) {
 
 }  // namespace
 
+std::optional<ChatTemplate> find_chat_template(const fs::path& folder) {
+  std::error_code ignored;
+  const fs::path jinja = folder / "chat_template.jinja", config = folder / "tokenizer_config.json";
+  if (fs::exists(jinja, ignored)) return ChatTemplate{jinja.string(), read_file(jinja)};
+  if (fs::exists(config, ignored)) return template_in(config);
+  return std::nullopt;
+}
+
 std::optional<std::string> foreign_chat_format(const std::string& source, const std::optional<ChatTemplate>& own,
                                                const std::optional<std::vector<int32_t>>& end_ids, const Tokenizer& tokenizer) {
   for (std::string_view marker : kMarkers)
@@ -141,7 +141,7 @@ std::optional<std::string> foreign_chat_format(const std::string& source, const 
 }
 
 std::optional<std::string> foreign_chat_format(const fs::path& folder, const Tokenizer& tokenizer) {
-  const auto own = find_template(folder);
+  const auto own = find_chat_template(folder);
   return foreign_chat_format(folder.string(), own, own ? std::nullopt : end_ids_of(folder), tokenizer);
 }
 

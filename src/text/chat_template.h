@@ -17,6 +17,9 @@ struct ChatTemplate {
   std::string text;
 };
 
+/// That of a folder: chat_template.jinja, or else `chat_template` of tokenizer_config.json. @throws Io, Corrupt
+std::optional<ChatTemplate> find_chat_template(const std::filesystem::path& folder);
+
 /// A sentence that says why chats with the checkpoint in `folder` may go wrong, or nothing if it speaks Kimi's format.
 ///
 /// Read are chat_template.jinja, or else `chat_template` of tokenizer_config.json. A template is foreign if it lacks one of

@@ -80,6 +80,12 @@ std::string_view Tokenizer::token_bytes(int32_t id) const {
   return is_special(id) ? std::string_view(specials_.name(id)) : ranks_.token(id);
 }
 
+std::optional<std::pair<std::string_view, std::string_view>> Tokenizer::parts_of(int32_t id) const {
+  require_tokens({&id, 1});
+  if (is_special(id)) return std::nullopt;
+  return ranks_.parts_of(id);
+}
+
 bool Tokenizer::is_special(int32_t id) const { return id >= specials_.first_id() && static_cast<size_t>(id) < size(); }
 
 int32_t Tokenizer::require_special(std::string_view name) const {

@@ -43,6 +43,9 @@ class Tokenizer {
   std::string decode(std::span<const int32_t> ids) const;
   std::string_view token_bytes(int32_t id) const;
 
+  /// As BytePair::parts_of; nothing for a special token. @throws InvalidArgument for an id that is no token
+  std::optional<std::pair<std::string_view, std::string_view>> parts_of(int32_t id) const;
+
   /// False too for an id that is no token.
   bool is_special(int32_t id) const;
 
