@@ -122,17 +122,13 @@ class GgufView final : public TensorStore {
   const std::vector<std::string>& names() const override { return names_; }
   const std::string& source() const override { return gguf_->source(); }
   std::vector<std::filesystem::path> files() const override { return gguf_->files(); }
-  void release(std::span<const std::byte> bytes) const override { gguf_->release(bytes); }  // none of a made tensor
+  void release(std::span<const std::byte> bytes) const override { gguf_->release(bytes); }
 
   std::string stored_name(std::string_view name) const override {
     if (const auto at = pieces_.find(name); at != pieces_.end()) return at->second.gguf;
-    if (const Renamed* renamed = find_in(kOutside, &Renamed::published, name)) return std::string(renamed->gguf);
-    const auto in_layer = split_layer(name, kPublishedStem);
-    const Renamed* renamed = in_layer ? find_in(kInLayer, &Renamed::published, without_expert(in_layer->rest)) : nullptr;
-    if (renamed == nullptr) return std::string(name);
-    const std::string prefix = fmt::format("{}{}.", kGgufStem, in_layer->layer), gguf = prefix + std::string(renamed->gguf);
+    std::string gguf = gguf_name(name);
     // Of two parts the one that is not there.
-    return renamed->form == Form::KvBParts && gguf_->contains(gguf) ? prefix + std::string(kValueB) : gguf;
+    return gguf.ends_with(kKeyB) && gguf_->contains(gguf) ? gguf_value_b_name(gguf) : gguf;
   }
 
   std::optional<StoredTensor> find(std::string_view name) const override {
@@ -201,12 +197,8 @@ class GgufView final : public TensorStore {
         add(prefix + with_expert(renamed->published, expert), {name, Form::Expert, expert});
       return;
     }
-    if (renamed->form == Form::KvBParts && !gguf_->contains(value_b_of(name))) return;  // told as a missing attn_v_b
+    if (renamed->form == Form::KvBParts && !gguf_->contains(gguf_value_b_name(name))) return;  // told as a missing attn_v_b
     add(prefix + std::string(renamed->published), {name, renamed->form});
-  }
-
-  static std::string value_b_of(const std::string& key_b) {
-    return key_b.substr(0, key_b.size() - kKeyB.size()) + std::string(kValueB);
   }
 
   StoredTensor conv(StoredTensor tensor) const {
@@ -267,7 +259,7 @@ class GgufView final : public TensorStore {
   void join_kv_b(const StoredTensor& key_b, float* out) const {
     const size_t heads = config_.num_attention_heads, nope = config_.qk_nope_head_dim, value = config_.v_head_dim,
                  rank = config_.kv_lora_rank;
-    const StoredTensor value_b = gguf_->require(value_b_of(key_b.name));
+    const StoredTensor value_b = gguf_->require(gguf_value_b_name(key_b.name));
     require_shape(key_b, {heads, rank, nope}, "attention.head_count, attention.kv_lora_rank, the length of a key without rope");
     require_shape(value_b, {heads, value, rank}, "attention.head_count, attention.value_length_mla, attention.kv_lora_rank");
     std::vector<float> keys(rank * nope);
@@ -289,6 +281,18 @@ class GgufView final : public TensorStore {
 };
 
 }  // namespace
+
+std::string gguf_name(std::string_view published) {
+  if (const Renamed* renamed = find_in(kOutside, &Renamed::published, published)) return std::string(renamed->gguf);
+  const auto in_layer = split_layer(published, kPublishedStem);
+  const Renamed* renamed = in_layer ? find_in(kInLayer, &Renamed::published, without_expert(in_layer->rest)) : nullptr;
+  if (renamed == nullptr) return std::string(published);
+  return fmt::format("{}{}.{}", kGgufStem, in_layer->layer, renamed->gguf);
+}
+
+std::string gguf_value_b_name(std::string_view key_b) {
+  return std::string(key_b.substr(0, key_b.size() - kKeyB.size())) + std::string(kValueB);
+}
 
 std::shared_ptr<const TensorStore> gguf_with_published_names(std::shared_ptr<const TensorStore> gguf,
                                                              const ModelConfig& config) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "checkpoint/tensor_store.h"
 #include "model/model_config.h"
@@ -17,5 +19,12 @@ namespace kilin {
 /// Thread-safe.
 std::shared_ptr<const TensorStore> gguf_with_published_names(std::shared_ptr<const TensorStore> gguf,
                                                              const ModelConfig& config);
+
+/// The name of a published tensor in a GGUF file: that which it is cut out of for an expert's, and attn_k_b, the first of two
+/// parts, for kv_b_proj. @pre a name of the weight map
+std::string gguf_name(std::string_view published);
+
+/// attn_v_b, the second part, by the first one's name.
+std::string gguf_value_b_name(std::string_view key_b);
 
 }  // namespace kilin

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "model/byte_characters.h"
 #include "model/config_bounds.h"
 #include "text/utf8.h"
 
@@ -94,27 +95,11 @@ class Reader {
     return ordinary;
   }
 
-  // GPT-2 writes each byte as a character that can be seen: visible Latin-1 as itself, the other 68 as U+0100 and on, in order.
-  static std::optional<char> byte_of(char32_t character) {
-    static const std::array<int, 256 + 68> kBytes = [] {
-      std::array<int, 256 + 68> bytes{};
-      bytes.fill(-1);
-      size_t next = 256;
-      for (int byte = 0; byte < 256; ++byte) {
-        const bool visible = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
-        bytes[visible ? static_cast<size_t>(byte) : next++] = byte;
-      }
-      return bytes;
-    }();
-    if (character >= kBytes.size() || kBytes[character] < 0) return std::nullopt;
-    return static_cast<char>(kBytes[character]);
-  }
-
   std::string bytes_of(std::string_view token, size_t id) const {
     std::string bytes;
     for (size_t at = 0; at < token.size();) {
       const Utf8Unit unit = utf8_unit(token, at);
-      const auto byte = unit.kind == Utf8Unit::Character ? byte_of(unit.code_point) : std::nullopt;
+      const auto byte = unit.kind == Utf8Unit::Character ? byte_of_character(unit.code_point) : std::nullopt;
       if (!byte)
         raise(ErrorCode::Corrupt, "{}: {}: token {} '{}' holds what stands for no byte at byte {}", source_, kTokens, id,
               printable(token), at);

@@ -1,0 +1,65 @@
+// A model as one GGUF file of llama.cpp's form: which tensors it has, in which format, and where their values come from.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/gguf_writer.h"
+#include "core/thread_pool.h"
+#include "kernels/quant/quantize.h"
+#include "model/model_files.h"
+#include "model/quant_mix.h"
+#include "model/weight_map.h"
+
+namespace kilin {
+
+struct GgufExportOptions {
+  std::optional<QuantType> type;  ///< nothing: bf16, as published
+  Rounding rounding = Rounding::Searched;
+  std::string name;  ///< general.name
+};
+
+/// Plan first, then write. Matrices that are in their format already are copied bit for bit; all else passes through fp32, some
+/// rows at a time, so that memory does not grow with the model. What llama.cpp wants as fp32 is fp32: norms, the router, its
+/// bias, convolutions, decays. The low-rank gates and beta keep their plain format, and so does kv_b_proj, in two parts.
+class GgufExport {
+ public:
+  /// Called with bytes of the file that are written, and all of them.
+  using Progress = std::function<void(uint64_t done, uint64_t total)>;
+
+  /// @throws Unsupported for a model that the format can't describe (dense layers behind others, groups of experts, other heads
+  /// for KDA than for MLA); and what reading the files throws
+  GgufExport(const ModelFiles& files, const GgufExportOptions& options);
+
+  const ModelConfig& config() const { return config_; }
+  const std::vector<GgufWriter::Planned>& tensors() const { return plan_; }
+  std::vector<std::filesystem::path> source_files() const { return weights_->files(); }
+
+  /// Quantises and writes on the threads of `pool`. The file appears whole or not at all.
+  /// @throws Corrupt for a value that is not finite, naming its tensor; Io; and what `progress` throws
+  void write(const std::filesystem::path& file, ThreadPool& pool, const Progress& progress = {}) const;
+
+ private:
+  enum class Form : uint8_t { Stored, Decays, Keys, Values };  // of kv_b_proj the last two
+  /// Where the values of a planned tensor come from: published tensors one after the other, by row.
+  struct Source {
+    Form form = Form::Stored;
+    std::vector<std::string> names;
+  };
+  void plan(const ExpectedTensor& tensor, const std::optional<QuantMix>& mix);
+  void add(std::string name, StorageFormat format, const Shape& shape, Source source);
+  StorageFormat format_of(const ExpectedTensor& tensor, const std::optional<QuantMix>& mix) const;
+
+  ModelConfig config_;
+  std::shared_ptr<const TensorStore> weights_;
+  GgufKeys keys_;
+  std::vector<GgufWriter::Planned> plan_;
+  std::vector<Source> sources_;  // of plan_, one each
+  Rounding rounding_;
+};
+
+}  // namespace kilin
