@@ -86,7 +86,7 @@ class Usage(ProgramTest):
             ("--repetition-penalty", "0"): "--repetition-penalty is 0; expected",
             ("--prefill-chunk", "0"): "--prefill-chunk is 0; expected a whole number from 1 to 65536",
             ("--threads", "-1"): "--threads is '-1'; expected a whole number from 1 to 4096",
-            ("--kv-type", "q9"): "--kv-type is 'q9'; expected f32 or bf16",
+            ("--kv-type", "q9"): "--kv-type is 'q9'; expected f32, bf16 or q8",
             ("--ids", "5,,6"): "--ids is '5,,6', whose id 2 is empty",
         }.items():
             self.assertIn(message, self.refusal(USAGE, "generate", *options))
@@ -105,6 +105,8 @@ class Usage(ProgramTest):
             "--threads": ("0", "-1", "1000000"),
             "--prefill-chunk": ("0", "-1", "99999999999"),
             "--kv-type": ("q9", ""),
+            "--quantize": ("q4_k", ""),
+            "--pack-cache": ("",),
             "--activations": ("f64",),
             "--stop": ("",),
         }.items():
