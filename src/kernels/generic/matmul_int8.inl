@@ -214,7 +214,7 @@ struct Int8Product {
   }
 
   template <BlockFormat kFormat>
-  void run() const {
+  void operator()() const {
     size_t strip = written.begin / kPanelRows * kStripsOfPanel;
     if constexpr (goes_straight(kFormat)) {
       for (; x.rows() <= kFewRows && strip * kWidth < written.end; ++strip) {
