@@ -126,7 +126,7 @@ AtomicFile::AtomicFile(const std::filesystem::path& target) : target_(end_of_lin
   for (int tries = 0; descriptor_ < 0; ++tries) {
     temporary_ = target_;
     temporary_ += fmt::format(".part-{}-{}", ::getpid(), writers.fetch_add(1, std::memory_order_relaxed));
-    descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (descriptor_ < 0 && (errno != EEXIST || tries == kMostTries)) raise_errno(temporary_.string());
   }
 }
