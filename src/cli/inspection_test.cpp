@@ -23,16 +23,16 @@ TEST(Inspection, OfTheRealConfigurationAloneTellsAllThatIsExpected) {
   EXPECT_EQ(json["layers"].size(), 27u);
   EXPECT_EQ(json["layers"][26]["attention"], "mla");
   EXPECT_EQ(json["layers"][0]["feed_forward"], "dense");
-  ASSERT_EQ(json["memory"].size(), 8u);
-  EXPECT_EQ(json["memory"][7]["context_tokens"], 1'048'576);
-  EXPECT_EQ(json["memory"][7]["latent_bytes_per_token"], 8064);
-  EXPECT_EQ(json["memory"][7]["latent_bytes"], uint64_t{1'048'576} * 8064);
+  ASSERT_EQ(json["memory"].size(), 12u);
+  EXPECT_EQ(json["memory"][10]["context_tokens"], 1'048'576);
+  EXPECT_EQ(json["memory"][10]["latent_bytes_per_token"], 8064);
+  EXPECT_EQ(json["memory"][10]["latent_bytes"], uint64_t{1'048'576} * 8064);
   EXPECT_EQ(json["memory"][0]["state_bytes"], 44'892'160);
 }
 
 TEST(Inspection, ShowsNoContextBeyondTheModels) {
   const auto json = Inspection::of(in_repository("tests/golden/tiny-kimi-linear"), 1).json(Alike::Apart);
-  ASSERT_EQ(json["memory"].size(), 2u);  // the model ends at 4096
+  ASSERT_EQ(json["memory"].size(), 3u);  // the model ends at 4096
   EXPECT_EQ(json["presence"]["stored"], 493);
 }
 

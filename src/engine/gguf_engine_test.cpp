@@ -13,7 +13,7 @@ namespace {
 
 // exact-*.npy: llama.cpp's logits with the file's weights dequantised, in fp32.
 class GgufEngine : public ::testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Mini, GgufEngine, ::testing::Values("bf16"), [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(Mini, GgufEngine, ::testing::Values("bf16", "q2_k"), [](const auto& test) { return test.param; });
 
 TEST_P(GgufEngine, GivesTheExactLogitsOfAGoldenFile) {
   GOLDEN_OR_SKIP(file, "gguf/mini-" + GetParam() + ".gguf");

@@ -147,7 +147,7 @@ TEST(GgufConfig, EveryKeyThatMattersMustBeThereAndOfItsTypeAndRange) {
 }
 
 TEST(GgufConfig, OfAGoldenFileIsTheModelsOwn) {
-  GOLDEN_OR_SKIP(file, "gguf/mini-q4_k_m.gguf");
+  GOLDEN_OR_SKIP(file, "gguf/mini-q2_k.gguf");
   const auto gguf = GgufFile::open(file);
   const ModelConfig c = read_gguf_config(gguf->metadata(), *gguf);
   EXPECT_EQ(c.attention_kinds, (std::vector{kKda, kKda, kMla, kKda}));

@@ -89,7 +89,7 @@ TEST(GgufTokenizer, WhatStandsForNoByteIsRefused) {
 }
 
 TEST(GgufTokenizer, OfAGoldenFileGivesTextBack) {
-  GOLDEN_OR_SKIP(file, "gguf/mini-q8_0.gguf");
+  GOLDEN_OR_SKIP(file, "gguf/mini-q2_k.gguf");
   const auto gguf = GgufFile::open(file);
   const auto tokenizer = read_gguf_tokenizer(gguf->metadata(), gguf->source());
   ASSERT_TRUE(tokenizer);

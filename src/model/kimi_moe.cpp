@@ -13,9 +13,6 @@ constexpr size_t kBlockRows = 64;  // sorted rows a tile
 
 size_t max_blocks(size_t rows, size_t experts) { return rows / kBlockRows + std::min(rows, experts); }
 
-// Columns of an expert's output a tile: enough work for a slice, whole groups of 16.
-size_t tile_columns(size_t in_features) { return std::clamp<size_t>((grain(in_features) + 15) / 16 * 16, 16, 256); }
-
 }  // namespace
 
 KimiMoe KimiMoe::load(WeightSource& source, const std::string& prefix, const ModelConfig& c, int layer) {

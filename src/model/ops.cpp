@@ -21,14 +21,14 @@ void for_row_slices(ExecContext& ctx, MatView<const float> x, size_t work_per_el
 
 size_t grain(size_t work) { return std::max<size_t>(1, kSliceWork / std::max<size_t>(1, work)); }
 
+size_t tile_columns(size_t work_per_column) { return std::clamp<size_t>((grain(work_per_column) + 63) / 64 * 64, 64, 256); }
+
 void matmul(ExecContext& ctx, const PackedMatrix& w, const ProductRows& x, MatView<float> y) {
   const size_t rows = y.rows();
   if (rows == 0) return;
   const size_t row_tiles = (rows + kTileRows - 1) / kTileRows;
   const size_t rows_per_tile = std::min(rows, kTileRows);
-  // Columns a tile: enough work for a slice, few enough that every thread gets some, and whole groups of 16.
-  const size_t columns_for_work = kSliceWork / (w.cols() * rows_per_tile) + 1;
-  const size_t columns = std::clamp<size_t>((columns_for_work + 15) / 16 * 16, 16, 256);
+  const size_t columns = tile_columns(w.cols() * rows_per_tile);
   const size_t column_tiles = (w.rows() + columns - 1) / columns;
   ctx.pool.parallel_for(row_tiles * column_tiles, 1, [&](const Slice& s) {
     for (size_t tile = s.begin; tile < s.end; ++tile) {  // neighbours share their weights

@@ -49,6 +49,10 @@ void sigmoid(ExecContext& ctx, MatView<float> x);
 /// stream += contribution.
 void add(ExecContext& ctx, MatView<const float> contribution, MatView<float> stream);
 
+/// Columns that a tile of a matrix product should hold, where each costs about so many scalar operations: enough work for a
+/// slice, and whole groups of 64, the widest register tile of the kernels. No byte depends on it.
+size_t tile_columns(size_t work_per_column);
+
 /// Indices a slice should hold so that waking a thread pays: each costs about `work` scalar operations.
 size_t grain(size_t work);
 
