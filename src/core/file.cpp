@@ -93,11 +93,11 @@ MappedFile::MappedFile(std::filesystem::path path, int descriptor, size_t size) 
 
 void MappedFile::release(std::span<const std::byte> part) const {
   if (part.empty() || part.data() < data_ || part.data() + part.size() > data_ + size_) return;
-  // Outwards to whole pages: neighbours lose no more than a place in memory.
-  static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const uintptr_t begin = reinterpret_cast<uintptr_t>(part.data()) / page * page;
-  const uintptr_t end = reinterpret_cast<uintptr_t>(part.data() + part.size());
-  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  // Outwards to whole pages, at one of which the mapping begins: neighbours lose no more than a place in memory.
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const auto offset = static_cast<size_t>(part.data() - data_);
+  const size_t begin = offset / page * page;
+  ::madvise(const_cast<std::byte*>(data_) + begin, offset + part.size() - begin, MADV_DONTNEED);
 }
 
 MappedFile::~MappedFile() {
