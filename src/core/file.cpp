@@ -93,11 +93,11 @@ MappedFile::MappedFile(std::filesystem::path path, int descriptor, size_t size) 
 
 void MappedFile::release(std::span<const std::byte> part) const {
   if (part.empty() || part.data() < data_ || part.data() + part.size() > data_ + size_) return;
-  // Outwards to whole pages: neighbours lose no more than a place in memory.
-  static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const uintptr_t begin = reinterpret_cast<uintptr_t>(part.data()) / page * page;
-  const uintptr_t end = reinterpret_cast<uintptr_t>(part.data() + part.size());
-  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  // Outwards to whole pages, at one of which the mapping begins: neighbours lose no more than a place in memory.
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const auto offset = static_cast<size_t>(part.data() - data_);
+  const size_t begin = offset / page * page;
+  ::madvise(const_cast<std::byte*>(data_) + begin, offset + part.size() - begin, MADV_DONTNEED);
 }
 
 MappedFile::~MappedFile() {
@@ -126,7 +126,7 @@ AtomicFile::AtomicFile(const std::filesystem::path& target) : target_(end_of_lin
   for (int tries = 0; descriptor_ < 0; ++tries) {
     temporary_ = target_;
     temporary_ += fmt::format(".part-{}-{}", ::getpid(), writers.fetch_add(1, std::memory_order_relaxed));
-    descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (descriptor_ < 0 && (errno != EEXIST || tries == kMostTries)) raise_errno(temporary_.string());
   }
 }

@@ -99,6 +99,17 @@ TEST(AtomicFile, MayBeEmptyAndNew) {
   EXPECT_EQ(read_file(folder / "target"), "");
 }
 
+TEST(AtomicFile, HasThePermissionsOfAnyNewFile) {
+  const testing::TemporaryFolder folder;
+  for (const mode_t mask : {mode_t{0002}, mode_t{0022}, mode_t{0077}}) {
+    const mode_t before = ::umask(mask);
+    AtomicFile file(folder / "atomic");
+    file.commit();
+    ::umask(before);
+    EXPECT_EQ(static_cast<mode_t>(fs::status(folder / "atomic").permissions()), 0666 & ~mask);
+  }
+}
+
 TEST(AtomicFile, MayBeChangedWhereItWasWritten) {
   const testing::TemporaryFolder folder;
   AtomicFile file(folder / "target");

@@ -23,7 +23,7 @@ struct MemoryUse {
 
 /// Bytes. A sum that does not fit into 64 bits counts as the largest number.
 struct MemoryPlan {
-  uint64_t weights = 0;             ///< mapped from their files
+  uint64_t weights = 0;             ///< as they are used: mapped from their files, or packed
   uint64_t state_per_sequence = 0;  ///< KDA states and convolution tails; the same for every length
   uint64_t latents_per_token = 0;   ///< of all MLA layers
   uint64_t latent_pages = 0;        ///< pages of the latent pool: a sequence rounds up on its own
@@ -31,7 +31,7 @@ struct MemoryPlan {
   uint64_t latents = 0;
   uint64_t workspace = 0;  ///< scratch memory of the largest step
 
-  /// What is not backed by a file: it must be in memory.
+  /// What must be in memory wherever the weights are: states, latents and workspace.
   uint64_t working() const;
   uint64_t total() const;
 };
@@ -39,7 +39,7 @@ struct MemoryPlan {
 /// Rows of logits that a step holds at once: 42 MB at the real vocabulary.
 inline constexpr size_t kLogitRows = 64;
 
-/// @param weight_bytes as they are stored
+/// @param weight_bytes as they are used; see LoadedModel::weight_bytes
 MemoryPlan plan_memory(const KimiLinearForCausalLM& model, uint64_t weight_bytes, const MemoryUse& use);
 
 /// The same from the configuration. @throws ResourceExhausted for a model too large to even be addressed

@@ -43,7 +43,7 @@ std::optional<fs::path> user_cache() {
 
 fs::path folder_of(const PackPlacement& placement, const fs::path& model) {
   if (placement.where == PackPlacement::Where::Folder) return placement.folder;
-  const fs::path beside = own_folder(model);
+  fs::path beside = own_folder(model);
   if (::access(beside.c_str(), W_OK | X_OK) == 0) return beside;
   if (const auto cache = user_cache()) return *cache;
   raise(ErrorCode::Io, "{}: can't be written to, and neither XDG_CACHE_HOME nor HOME is set; name a folder by --pack-cache",

@@ -7,7 +7,6 @@
 #include <span>
 #include <vector>
 
-#include "checkpoint/npy.h"
 #include "engine/engine.h"
 
 namespace kilin {

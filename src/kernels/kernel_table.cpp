@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "kernels/isa.h"
-#include "kernels/ops.h"
+#include "kernels/kernel_ops.h"
 
 namespace kilin {
 

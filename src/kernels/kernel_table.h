@@ -2,14 +2,15 @@
 // table knows which form runs.
 //
 // A kernel works on one thread, on the rows, heads or tiles that it is given; callers share the work among threads. It does not
-// allocate, does not throw, and gives every output the same bytes whatever else is computed in the same call:
+// allocate and does not throw, as its type says, and gives every output the same bytes whatever else is computed in the same
+// call:
 //   - one output's reduction is one chain whose order depends on the shape alone, never on how many rows come along;
 //   - vector tails are masked into the same chain;
 //   - exp, log and sigmoid are Kilin's own (generic/math.inl), never libm's.
 //
-// A new op is a member here, a line in ops.h, a naive form with its line in naive/table.cpp, and a generic form with its line
-// in generic/table.inl: what is forgotten does not compile. A new instruction set is a name in Isa, a generic/vec_*.inl and
-// its dot products (dot_*.inl), an isa_*.cpp and its lines in isa.cpp.
+// A new op is a member here, a line in kernel_ops.h, a naive form with its line in naive/table.cpp, and a generic form with its
+// line in generic/table.inl: what is forgotten does not compile. A new instruction set is a name in Isa, a generic/vec_*.inl
+// and its dot products (dot_*.inl), an isa_*.cpp and its lines in isa.cpp.
 //
 // All matrices are fp32 and row-major unless said otherwise. "In place" means that in and out may be the same matrix.
 #pragma once
@@ -56,13 +57,13 @@ struct KernelTable {
   /// y[m, n] = sum_k x[m, k] w[n, k] for all rows m of x and n in [begin, end). One chain over k an output, fused where the set
   /// can. x [M, K]; w [N, K] of a DType, or blocks in panels, whose weights are those of dequantize_row, k ascending; y [M, N]
   /// (its stride may be larger: a slice of a wider matrix). x and y do not overlap.
-  void (*matmul)(const PackedMatrix& w, MatView<const float> x, size_t begin, size_t end, MatView<float> y);
+  void (*matmul)(const PackedMatrix& w, MatView<const float> x, size_t begin, size_t end, MatView<float> y) noexcept;
 
   /// x as int8 by groups of 256 columns, the last of a row perhaps shorter: scale = largest magnitude / 127; value = x * (127 /
   /// largest magnitude), rounded to nearest, ties to even. Every form gives the same bytes. A group with an infinity or a NaN
   /// gets the scale NaN, so that every product with it is one; a group below kInt8LeastMagnitude gets the scale 0. The values
   /// of both are 0. x [T, K]; out of as many rows and columns.
-  void (*quantize_rows)(MatView<const float> x, const Int8Rows& out);
+  void (*quantize_rows)(MatView<const float> x, const Int8Rows& out) noexcept;
 
   /// matmul with what quantize_rows wrote instead of x; w in panels. One chain an output, over groups G of 256 columns
   /// ascending:
@@ -71,71 +72,73 @@ struct KernelTable {
   ///   for every weight block b of G, if offsets:  f = fma(dmin, float(sum over groups s of b: offsets[s] * sum(values)), f)
   ///   y = fma(activation scale of G, f, y)
   /// from y = 0. The inner sums are exact integers. Same bytes in every form whose fma rounds once: all but scalar.
-  void (*matmul_int8)(const PackedMatrix& w, const Int8Rows& x, size_t begin, size_t end, MatView<float> y);
+  void (*matmul_int8)(const PackedMatrix& w, const Int8Rows& x, size_t begin, size_t end, MatView<float> y) noexcept;
 
   /// y[m, k] = sum_n x[m, n] w[n, k], n ascending: the product with w itself where matmul takes its transpose (absorbed MLA).
   /// x [M, N]; w [N, K] of a DType; y [M, K].
-  void (*matmul_transposed)(const PackedMatrix& w, MatView<const float> x, MatView<float> y);
+  void (*matmul_transposed)(const PackedMatrix& w, MatView<const float> x, MatView<float> y) noexcept;
 
   /// out[i] = row ids[i] of the table as fp32. The table's elements or blocks stand by row. @pre every id < table.rows()
-  void (*gather_rows)(const PackedMatrix& table, std::span<const int32_t> ids, MatView<float> out);
+  void (*gather_rows)(const PackedMatrix& table, std::span<const int32_t> ids, MatView<float> out) noexcept;
 
   /// Rounds every element to the nearest bfloat16, ties to even, kept as fp32. In place.
-  void (*round_to_bf16)(MatView<const float> x, MatView<float> out);
+  void (*round_to_bf16)(MatView<const float> x, MatView<float> out) noexcept;
 
   /// out += x.
-  void (*add)(MatView<const float> x, MatView<float> out);
+  void (*add)(MatView<const float> x, MatView<float> out) noexcept;
 
   /// out += scale * x over n values: how experts are summed.
-  void (*add_scaled)(const float* x, float scale, size_t n, float* out);
+  void (*add_scaled)(const float* x, float scale, size_t n, float* out) noexcept;
 
   /// out = x * rsqrt(mean(x^2) + eps) * weight, by row. weight [cols] fp32. In place.
-  void (*rms_norm)(MatView<const float> x, const float* weight, float eps, MatView<float> out);
+  void (*rms_norm)(MatView<const float> x, const float* weight, float eps, MatView<float> out) noexcept;
 
   /// By row and head of `head_dim` columns: x = x * rsqrt(mean(x^2) + eps) * weight * sigmoid(gate): norm first, then weight,
   /// then the sigmoid of the gate. x, gate [T, heads x head_dim]; weight [head_dim]. In place.
-  void (*gated_rms_norm)(MatView<float> x, const float* weight, MatView<const float> gate, size_t head_dim, float eps);
+  void (*gated_rms_norm)(MatView<float> x, const float* weight, MatView<const float> gate, size_t head_dim, float eps) noexcept;
 
   /// By row and head: x = x * rsqrt(sum(x^2) + 1e-6) * scale. x [T, heads x head_dim]. In place.
-  void (*l2_norm)(MatView<float> x, size_t head_dim, float scale);
+  void (*l2_norm)(MatView<float> x, size_t head_dim, float scale) noexcept;
 
   /// out = silu(gate) * up. out may be gate or up.
-  void (*silu_mul)(MatView<const float> gate, MatView<const float> up, MatView<float> out);
+  void (*silu_mul)(MatView<const float> gate, MatView<const float> up, MatView<float> out) noexcept;
 
   /// Causal depthwise convolution of one sequence, then SiLU: out[t, c] = silu(sum_j w[c, j] x[t - (W - 1) + j, c]), j
   /// ascending; w[c, W - 1] multiplies the current token. Rows before the first are the W - 1 rows of `tail`, oldest first, or
   /// zeros. Afterwards `tail` holds the last W - 1 rows of (tail, x). x [T, C] raw projections; weight [C, W]; tail [W - 1, C];
   /// out [T, C], not x. With T = 0 the tail keeps its bytes. @pre 1 <= W <= kMaxConvWidth
-  void (*causal_conv_silu)(MatView<const float> x, MatView<const float> weight, MatView<float> tail, MatView<float> out);
+  void (*causal_conv_silu)(MatView<const float> x, MatView<const float> weight, MatView<float> tail,
+                           MatView<float> out) noexcept;
 
   /// Log decay of a KDA layer: g[t, h K + i] = -exp(A_log[h]) * softplus(f[t, h K + i] + dt_bias[h K + i]) <= 0;
   /// softplus(y) = log(1 + e^y), y itself above 20. f, g [T, heads x K]; A_log [heads]; dt_bias [heads x K]. In place.
-  void (*kda_gate)(MatView<const float> f, const float* A_log, const float* dt_bias, size_t head_dim, MatView<float> g);
+  void (*kda_gate)(MatView<const float> f, const float* A_log, const float* dt_bias, size_t head_dim,
+                   MatView<float> g) noexcept;
 
   /// out = sigmoid(x). In place.
-  void (*sigmoid)(MatView<const float> x, MatView<float> out);
+  void (*sigmoid)(MatView<const float> x, MatView<float> out) noexcept;
 
   /// Routing of every row: scores s = sigmoid(logits); selection by s + bias (ties to the lower id) among the best `top_groups`
   /// groups (a group's score is the sum of its two best), all else -inf; weights are the *unbiased* s of the chosen, divided by
   /// (their sum + 1e-20) if renormalize, times scale. Chosen ids ascend. logits [T, E]; bias [E]; ids, weights [T, top_k].
   /// @pre top_k <= E <= kMaxExperts; groups divides E. A NaN among the logits still gives distinct ids below E.
   void (*route)(MatView<const float> logits, const float* bias, const RouteParams& params, MatView<int32_t> ids,
-                MatView<float> weights);
+                MatView<float> weights) noexcept;
 
   /// The gated delta rule over one head of one sequence; see kernels/kda.h.
-  void (*chunk_kda)(const KdaHead& head, std::span<float> scratch);
-  void (*fused_recurrent_kda)(const KdaHead& head, std::span<float> scratch);
+  void (*chunk_kda)(const KdaHead& head, std::span<float> scratch) noexcept;
+  void (*fused_recurrent_kda)(const KdaHead& head, std::span<float> scratch) noexcept;
 
   /// Attention over latents; see kernels/mla.h.
-  void (*mla_extend_block)(const MlaExtendBlock& block, std::span<float> scratch);
-  void (*mla_decode_block)(const MlaDecodeBlock& block, std::span<float> scratch);
-  void (*softmax_merge)(const SoftmaxPartial& from, const SoftmaxPartial& into, size_t n);
-  void (*softmax_finish)(const SoftmaxPartial& partial, size_t n);
+  void (*mla_extend_block)(const MlaExtendBlock& block, std::span<float> scratch) noexcept;
+  void (*mla_decode_block)(const MlaDecodeBlock& block, std::span<float> scratch) noexcept;
+  void (*softmax_merge)(const SoftmaxPartial& from, const SoftmaxPartial& into, size_t n) noexcept;
+  void (*softmax_finish)(const SoftmaxPartial& partial, size_t n) noexcept;
 
   /// The logits' largest value and sum_i exp((x[i] - max) * scale), for sampling. @pre n > 0
-  void (*max_and_exp_sum)(const float* x, size_t n, float scale, float& max, double& sum);
+  void (*max_and_exp_sum)(const float* x, size_t n, float scale, float& max, double& sum) noexcept;
   /// p[i] = exp((x[i] - max) * scale). In place.
-  void (*exp_shifted)(const float* x, size_t n, float max, float scale, float* p);
+  void (*exp_shifted)(const float* x, size_t n, float max, float scale, float* p) noexcept;
 };
 
 /// What was asked for by name: KILIN_ISA and KILIN_NAIVE, or the same two strings from anywhere else.

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "kernels/ops.h"
+#include "kernels/kernel_ops.h"
 
 namespace kilin {
 namespace {

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
-#include "core/error.h"
+#include "model/encode_row.h"
 #include "model/gguf_keys.h"
 #include "model/gguf_names.h"
 #include "model/stored_values.h"
@@ -14,93 +15,43 @@ namespace kilin {
 namespace {
 
 constexpr uint64_t kChunkBytes = uint64_t{8} << 20;  // written at once
+constexpr size_t kRowsASlice = 8;                    // what one thread encodes before it looks for more
 
-// Rows of one tensor as fp32, from wherever they stand. Thread-safe.
-class RowReader {
- public:
-  RowReader(const ModelConfig& config, size_t cols) : config_(config), cols_(cols) {}
-  virtual ~RowReader() = default;
-  RowReader(const RowReader&) = delete;
-  RowReader& operator=(const RowReader&) = delete;
+size_t columns_of(const GgufWriter::Planned& tensor) { return tensor.shape[tensor.shape.rank() - 1]; }
 
-  virtual void read(size_t row, float* out) const = 0;
-
- protected:
-  const ModelConfig& config_;
-  size_t cols_;
-};
-
-// Tensors of equally many rows, one after the other.
-class StoredRows final : public RowReader {
- public:
-  StoredRows(const ModelConfig& config, size_t cols, std::vector<StoredTensor> parts)
-      : RowReader(config, cols), parts_(std::move(parts)), rows_per_part_(parts_[0].elements() / cols) {}
-  void read(size_t row, float* out) const override {
-    const size_t at = row % rows_per_part_ * cols_;
-    read_values(parts_[row / rows_per_part_], at, at + cols_, out);
-  }
-
- private:
-  std::vector<StoredTensor> parts_;
-  size_t rows_per_part_;
-};
-
-// ssm_a = -exp(A_log), a row of one value.
-class DecayRows final : public RowReader {
- public:
-  DecayRows(const ModelConfig& config, StoredTensor A_log) : RowReader(config, 1), A_log_(std::move(A_log)) {}
-  void read(size_t row, float* out) const override {
-    float value;
-    read_values(A_log_, row, row + 1, &value);
-    *out = static_cast<float>(-std::exp(static_cast<double>(value)));
-  }
-
- private:
-  StoredTensor A_log_;
-};
-
-// A part of kv_b_proj, whose rows are [nope | v] by head: keys transposed by head, values as they are.
-class KeyRows final : public RowReader {  // [heads, rank, nope]
- public:
-  KeyRows(const ModelConfig& config, const StoredTensor& kv_b)
-      : RowReader(config, config.qk_nope_head_dim), kv_b_(kv_b.elements()) {
-    read_values(kv_b, 0, kv_b_.size(), kv_b_.data());
-  }
-  void read(size_t row, float* out) const override {
-    const size_t rank = config_.kv_lora_rank, head = row / rank, channel = row % rank;
-    const float* from = kv_b_.data() + head * (config_.qk_nope_head_dim + config_.v_head_dim) * rank + channel;
-    for (size_t n = 0; n < cols_; ++n) out[n] = from[n * rank];
-  }
-
- private:
-  std::vector<float> kv_b_;
-};
-class ValueRows final : public RowReader {  // [heads, v, rank]
- public:
-  ValueRows(const ModelConfig& config, StoredTensor kv_b) : RowReader(config, config.kv_lora_rank), kv_b_(std::move(kv_b)) {}
-  void read(size_t row, float* out) const override {
-    const size_t nope = config_.qk_nope_head_dim, v = config_.v_head_dim;
-    const size_t at = (row / v * (nope + v) + nope + row % v) * cols_;
-    read_values(kv_b_, at, at + cols_, out);
-  }
-
- private:
-  StoredTensor kv_b_;
-};
-
-void encode_row(StorageFormat format, Rounding rounding, const float* values, size_t n, std::byte* out) {
-  if (format.is_block()) return quantize_row(format.block(), rounding, values, n, out);
-  if (format == DType::f32) {
-    std::copy_n(values, n, reinterpret_cast<float*>(out));
-  } else if (format == DType::bf16) {
-    std::transform(values, values + n, reinterpret_cast<bf16*>(out), [](float x) { return to_bf16(x); });
-  } else {
-    std::transform(values, values + n, reinterpret_cast<f16*>(out), [](float x) { return to_f16(x); });
-  }
+// Tensors of equally many rows, one after the other. `parts` must outlive what it returns.
+GgufExport::ReadRow stored_rows(std::span<const StoredTensor> parts, size_t cols) {
+  return [parts, cols, rows_per_part = parts[0].elements() / cols](size_t row, float* out) {
+    const size_t at = row % rows_per_part * cols;
+    read_values(parts[row / rows_per_part], at, at + cols, out);
+  };
 }
 
-bool all_finite(const float* values, size_t n) {
-  return std::all_of(values, values + n, [](float x) { return std::isfinite(x); });
+// ssm_a = -exp(A_log), a row of one value.
+GgufExport::ReadRow decay_rows(const StoredTensor& A_log) {
+  return [&A_log](size_t row, float* out) {
+    read_values(A_log, row, row + 1, out);
+    *out = static_cast<float>(-std::exp(static_cast<double>(*out)));
+  };
+}
+
+// The keys' rows of kv_b_proj, which are [nope | v] by head, transposed by head: [heads, rank, nope].
+GgufExport::ReadRow key_rows(const ModelConfig& c, const StoredTensor& kv_b) {
+  std::vector<float> values(kv_b.elements());  // a row of the result is a column of these
+  read_values(kv_b, 0, values.size(), values.data());
+  return [values = std::move(values), rank = c.kv_lora_rank, nope = c.qk_nope_head_dim,
+          head_rows = c.qk_nope_head_dim + c.v_head_dim](size_t row, float* out) {
+    const float* from = values.data() + row / rank * head_rows * rank + row % rank;
+    for (size_t n = 0; n < nope; ++n) out[n] = from[n * rank];
+  };
+}
+
+// The values' rows as they are: [heads, v, rank].
+GgufExport::ReadRow value_rows(const ModelConfig& c, const StoredTensor& kv_b) {
+  return [&kv_b, rank = c.kv_lora_rank, nope = c.qk_nope_head_dim, v = c.v_head_dim](size_t row, float* out) {
+    const size_t at = (row / v * (nope + v) + nope + row % v) * rank;
+    read_values(kv_b, at, at + rank, out);
+  };
 }
 
 }  // namespace
@@ -160,67 +111,72 @@ void GgufExport::add(std::string name, StorageFormat format, const Shape& shape,
   sources_.push_back(std::move(source));
 }
 
+GgufExport::ReadRow GgufExport::rows_of(Form form, std::span<const StoredTensor> parts, size_t cols) const {
+  switch (form) {
+    case Form::Decays:
+      return decay_rows(parts[0]);
+    case Form::Keys:
+      return key_rows(config_, parts[0]);
+    case Form::Values:
+      return value_rows(config_, parts[0]);
+    case Form::Stored:
+      break;
+  }
+  return stored_rows(parts, cols);
+}
+
 void GgufExport::write(const std::filesystem::path& file, ThreadPool& pool, const Progress& progress) const {
   GgufWriter writer(file, keys_, plan_);
   uint64_t done = 0, total = 0;
   for (const auto& tensor : plan_) total += tensor.bytes();
-  const auto put = [&](const GgufWriter::Planned& tensor, std::span<const std::byte> bytes) {
-    writer.write(tensor.name, bytes);
-    done += bytes.size();
-    if (progress) progress(done, total);
-  };
-  std::vector<std::byte> chunk;
-  std::vector<std::vector<float>> rows(pool.size());
   for (size_t i = 0; i < plan_.size(); ++i) {
-    const GgufWriter::Planned& tensor = plan_[i];
-    const Source& source = sources_[i];
+    const auto put = [&](std::span<const std::byte> bytes) {
+      writer.write(plan_[i].name, bytes);
+      done += bytes.size();
+      if (progress) progress(done, total);
+    };
     std::vector<StoredTensor> parts;
-    for (const std::string& name : source.names) parts.push_back(weights_->require(name));
-    if (source.form == Form::Stored && parts[0].format == tensor.format) {
-      for (const StoredTensor& part : parts) {
-        for (size_t at = 0; at < part.bytes.size(); at += kChunkBytes)
-          put(tensor, part.bytes.subspan(at, std::min<size_t>(kChunkBytes, part.bytes.size() - at)));
-        weights_->release(part.bytes);
-      }
-      continue;
-    }
-    const size_t cols = tensor.shape[tensor.shape.rank() - 1], count = tensor.shape.elements() / cols;
-    const size_t row_bytes = tensor.format.bytes_of(cols);
-    std::unique_ptr<const RowReader> reader;
-    switch (source.form) {
-      case Form::Stored:
-        reader = std::make_unique<StoredRows>(config_, cols, parts);
-        break;
-      case Form::Decays:
-        reader = std::make_unique<DecayRows>(config_, parts[0]);
-        break;
-      case Form::Keys:
-        reader = std::make_unique<KeyRows>(config_, parts[0]);
-        break;
-      case Form::Values:
-        reader = std::make_unique<ValueRows>(config_, parts[0]);
-        break;
-    }
-    const size_t rows_at_once = std::max<size_t>(1, kChunkBytes / row_bytes);
-    for (size_t begin = 0; begin < count; begin += rows_at_once) {
-      const size_t end = std::min(count, begin + rows_at_once);
-      chunk.resize((end - begin) * row_bytes);
-      pool.parallel_for(end - begin, 8, [&](const Slice& slice) {
-        std::vector<float>& row = rows[slice.worker];
-        row.resize(cols);
-        for (size_t r = slice.begin; r < slice.end; ++r) {
-          reader->read(begin + r, row.data());
-          if (!all_finite(row.data(), cols))
-            raise(ErrorCode::Corrupt, "{}: tensor '{}' holds a value that is not finite, in row {}; `kilin verify` lists all",
-                  parts[0].file, source.names[0], begin + r);
-          encode_row(tensor.format, rounding_, row.data(), cols, chunk.data() + r * row_bytes);
-        }
-      });
-      put(tensor, chunk);
-    }
-    for (const StoredTensor& part : parts) weights_->release(part.bytes);
+    for (const std::string& name : sources_[i].names) parts.push_back(weights_->require(name));
+    // Experts of a folder may be of several formats: each is looked at.
+    const bool stands_so = sources_[i].form == Form::Stored &&
+                           std::ranges::all_of(parts, [&](const StoredTensor& part) { return part.format == plan_[i].format; });
+    if (stands_so)
+      copy(parts, put);
+    else
+      encode(plan_[i], parts, rows_of(sources_[i].form, parts, columns_of(plan_[i])), pool, put);
   }
   writer.commit();
+}
+
+void GgufExport::copy(std::span<const StoredTensor> parts, const Put& put) const {
+  for (const StoredTensor& part : parts) {
+    for (size_t at = 0; at < part.bytes.size(); at += kChunkBytes)
+      put(part.bytes.subspan(at, std::min<size_t>(kChunkBytes, part.bytes.size() - at)));
+    weights_->release(part.bytes);
+  }
+}
+
+void GgufExport::encode(const GgufWriter::Planned& tensor, std::span<const StoredTensor> parts, const ReadRow& read_row,
+                        ThreadPool& pool, const Put& put) const {
+  const size_t cols = columns_of(tensor), rows = tensor.shape.elements() / cols, rows_per_part = rows / parts.size();
+  const size_t row_bytes = tensor.format.bytes_of(cols), rows_at_once = std::max<size_t>(1, kChunkBytes / row_bytes);
+  std::vector<std::vector<float>> scratch(pool.size(), std::vector<float>(cols));
+  std::vector<std::byte> chunk(std::min(rows, rows_at_once) * row_bytes);
+  size_t released = 0;  // parts
+  for (size_t begin = 0; begin < rows; begin += rows_at_once) {
+    const size_t end = std::min(rows, begin + rows_at_once);
+    pool.parallel_for(end - begin, kRowsASlice, [&](const Slice& slice) {
+      std::vector<float>& values = scratch[slice.worker];
+      for (size_t r = slice.begin; r < slice.end; ++r) {
+        const size_t row = begin + r;
+        read_row(row, values.data());
+        encode_row(parts[row / rows_per_part], row % rows_per_part, values, tensor.format, rounding_,
+                   chunk.data() + r * row_bytes);
+      }
+    });
+    put(std::span(chunk).first((end - begin) * row_bytes));
+    for (; (released + 1) * rows_per_part <= end; ++released) weights_->release(parts[released].bytes);
+  }
 }
 
 }  // namespace kilin

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,8 @@ class GgufExport {
  public:
   /// Called with bytes of the file that are written, and all of them.
   using Progress = std::function<void(uint64_t done, uint64_t total)>;
+  /// Reads one row of a planned tensor as fp32, from wherever its values stand. Safe to call from any thread.
+  using ReadRow = std::function<void(size_t row, float* out)>;
 
   /// @throws Unsupported for a model that the format can't describe (dense layers behind others, groups of experts, other heads
   /// for KDA than for MLA); and what reading the files throws
@@ -40,7 +44,7 @@ class GgufExport {
   std::vector<std::filesystem::path> source_files() const { return weights_->files(); }
 
   /// Quantises and writes on the threads of `pool`. The file appears whole or not at all.
-  /// @throws Corrupt for a value that is not finite, naming its tensor; Io; and what `progress` throws
+  /// @throws Corrupt for a value that its format can't hold, naming its tensor; Io; and what `progress` throws
   void write(const std::filesystem::path& file, ThreadPool& pool, const Progress& progress = {}) const;
 
  private:
@@ -50,9 +54,15 @@ class GgufExport {
     Form form = Form::Stored;
     std::vector<std::string> names;
   };
+  using Put = std::function<void(std::span<const std::byte>)>;  // the next bytes of the tensor whose turn it is
   void plan(const ExpectedTensor& tensor, const std::optional<QuantMix>& mix);
   void add(std::string name, StorageFormat format, const Shape& shape, Source source);
   StorageFormat format_of(const ExpectedTensor& tensor, const std::optional<QuantMix>& mix) const;
+
+  ReadRow rows_of(Form form, std::span<const StoredTensor> parts, size_t cols) const;
+  void copy(std::span<const StoredTensor> parts, const Put& put) const;
+  void encode(const GgufWriter::Planned& tensor, std::span<const StoredTensor> parts, const ReadRow& read_row, ThreadPool& pool,
+              const Put& put) const;
 
   ModelConfig config_;
   std::shared_ptr<const TensorStore> weights_;

@@ -7,8 +7,10 @@
 #include <map>
 
 #include "checkpoint/gguf_file.h"
+#include "checkpoint/safetensors_writer.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "model/encode_row.h"
 #include "model/gguf_names.h"
 #include "model/stored_values.h"
 #include "model/weight_use.h"
@@ -52,7 +54,7 @@ double difference(const std::vector<float>& got, const std::vector<float>& want)
 ModelConfig comparable(ModelConfig config) {
   config.rms_norm_eps = static_cast<double>(static_cast<float>(config.rms_norm_eps));
   config.routed_scaling_factor = static_cast<double>(static_cast<float>(config.routed_scaling_factor));
-  config.eos_token_ids.resize(1);
+  if (config.eos_token_ids.size() > 2) config.eos_token_ids.resize(2);
   config.dtype.clear();
   return config;
 }
@@ -179,6 +181,40 @@ TEST(GgufExport, HasTheShapesAndFormatsThatLlamaCppWants) {
     }
   }
   EXPECT_GT(kda * mla * moe, 0u);
+}
+
+// The golden model in a folder of its own, with one tensor in another dtype.
+std::shared_ptr<const ModelFiles> with_one_tensor_as(const fs::path& folder, const std::string& other, DType dtype) {
+  const auto files = golden_model();
+  const auto weights = files->weights(files->config());
+  std::vector<SafetensorsWriter::Planned> plan;
+  for (const std::string& name : weights->names()) {
+    const StoredTensor tensor = weights->require(name);
+    plan.push_back({name, name == other ? dtype : tensor.format.dtype(), tensor.shape});
+  }
+  SafetensorsWriter writer(folder, plan, UINT64_MAX);
+  for (const auto& planned : writer.tensors()) {
+    const StoredTensor tensor = weights->require(planned.name);
+    std::vector<std::byte> bytes(planned.bytes());
+    encode_row(tensor, 0, values_of(tensor), planned.dtype, Rounding::Nearest, bytes.data());
+    writer.write(planned.name, bytes);
+  }
+  writer.commit();
+  fs::copy(files->path() / "config.json", folder / "config.json");
+  return ModelFiles::open(folder);
+}
+
+TEST(GgufExport, JoinsExpertsOfSeveralDtypes) {
+  const std::string name = "model.layers.1.block_sparse_moe.experts.2.w1.weight";
+  for (const DType dtype : {DType::f16, DType::f32}) {  // f16 has as many bytes as bf16
+    const TemporaryFolder folder;
+    fs::create_directory(folder / "mixed");
+    const auto files = with_one_tensor_as(folder / "mixed", name, dtype);
+    const ModelConfig config = files->config();
+    const auto want = values_of(files->weights(config)->require(name));
+    const auto got = values_of(exported(*files, folder / "x.gguf", std::nullopt)->weights(config)->require(name));
+    EXPECT_LT(difference(got, want), 1e-2) << to_string(dtype);
+  }
 }
 
 TEST(GgufExport, AFailureLeavesNothing) {

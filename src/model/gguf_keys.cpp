@@ -1,5 +1,8 @@
 #include "model/gguf_keys.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "core/error.h"
 #include "model/byte_characters.h"
 
@@ -87,7 +90,9 @@ GgufKeys gguf_keys(const ModelConfig& c, const std::string& name, std::optional<
     if (id) keys.add_u32(fmt::format("tokenizer.ggml.{}_token_id", key), static_cast<uint32_t>(*id));
   };
   add_id("bos", c.bos_token_id);
-  add_id("eos", c.eos_token_ids.front());
+  // The format has two keys for what ends an answer; more ends, and those of the chat format, are found by their names.
+  constexpr std::string_view kEnds[] = {"eos", "eot"};
+  for (size_t i = 0; i < std::min(c.eos_token_ids.size(), std::size(kEnds)); ++i) add_id(kEnds[i], c.eos_token_ids[i]);
   add_id("padding", c.pad_token_id);
   return keys;
 }

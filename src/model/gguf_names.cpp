@@ -140,7 +140,7 @@ class GgufView final : public TensorStore {
       case Form::Plain:
         break;
       case Form::Conv:
-        tensor = conv(std::move(tensor));
+        tensor = conv(tensor);
         break;
       case Form::Expert:
         tensor = expert(tensor, piece.expert);
@@ -166,8 +166,8 @@ class GgufView final : public TensorStore {
     size_t expert = 0;
   };
 
-  void add(const std::string& published, Piece piece) {
-    const auto [at, added] = pieces_.try_emplace(published, std::move(piece));
+  void add(const std::string& published, const Piece& piece) {
+    const auto [at, added] = pieces_.try_emplace(published, piece);
     if (!added)
       raise(ErrorCode::Corrupt, "{}: tensors '{}' and '{}' stand for the same weights; expected one of them", source(),
             printable(at->second.gguf), printable(piece.gguf));
@@ -201,7 +201,7 @@ class GgufView final : public TensorStore {
     add(prefix + std::string(renamed->published), {name, renamed->form});
   }
 
-  StoredTensor conv(StoredTensor tensor) const {
+  StoredTensor conv(const StoredTensor& tensor) const {
     const size_t channels = config_.kda_width(), width = config_.short_conv_kernel_size;
     const bool alike =
         !tensor.format.is_block() && tensor.elements() == channels * width && tensor.shape[tensor.shape.rank() - 1] == width;

@@ -1,8 +1,10 @@
 #include "text/chat_format.h"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "core/error.h"
@@ -42,6 +44,46 @@ void check(const Message& message) {
     raise(ErrorCode::InvalidArgument, "its role is '{}'; only a tool's result has a tool_call_id", to_string(message.role));
 }
 
+// The shortest digits that give the number back, as Python writes them: the declarations that the model was trained on were
+// written by it, and Json::dump() leaves the plain form at 1e15, not at 1e16.
+void append_number(double number, std::string& out) {
+  if (!std::isfinite(number)) {
+    out += "null";  // no JSON text has such a number, a program's own may
+    return;
+  }
+  const double magnitude = std::abs(number);
+  const bool plain = magnitude == 0 || (magnitude >= 1e-4 && magnitude < 1e16);
+  std::array<char, 32> digits;
+  const auto end =
+      std::to_chars(digits.begin(), digits.end(), number, plain ? std::chars_format::fixed : std::chars_format::scientific).ptr;
+  const std::string_view written(digits.begin(), end);
+  out += written;
+  if (plain && written.find('.') == std::string_view::npos) out += ".0";
+}
+
+void append_declaration(const Json& value, std::string& out) {
+  const auto append_list = [&](char open, char close, auto&& append_item) {
+    out += open;
+    for (auto item = value.begin(); item != value.end(); ++item) {
+      if (item != value.begin()) out += ',';
+      append_item(item);
+    }
+    out += close;
+  };
+  if (value.is_object()) {
+    append_list('{', '}', [&](const Json::const_iterator& item) {  // whose keys are sorted
+      out += Json(item.key()).dump() + ":";
+      append_declaration(item.value(), out);
+    });
+  } else if (value.is_array()) {
+    append_list('[', ']', [&](const Json::const_iterator& item) { append_declaration(*item, out); });
+  } else if (value.is_number_float()) {
+    append_number(value.get<double>(), out);
+  } else {
+    out += value.dump();
+  }
+}
+
 }  // namespace
 
 std::string_view to_string(Role role) {
@@ -65,11 +107,13 @@ Role parse_role(std::string_view name) {
 }
 
 std::string tool_declaration(const Json& tools) {
+  std::string text;
   try {
-    return tools.dump();  // its objects keep their keys sorted
+    append_declaration(tools, text);
   } catch (const Json::exception&) {
     raise(ErrorCode::InvalidArgument, "tools: a string is not valid UTF-8");
   }
+  return text;
 }
 
 // What has been written so far, and what later messages refer to.

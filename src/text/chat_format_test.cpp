@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
@@ -195,6 +196,29 @@ TEST(ToolDeclaration, SortsKeysAtEveryDepthAndEscapesNoMoreThanJsonMust) {
   const Json tools =
       parse_json(R"([{"z": {"é": 1, "b": {"y": [], "x": {}}, "B": 2}, "a": "é\u4e2d\ud83d\ude00/\"\\\n\u0001<>&"}])", "x");
   EXPECT_EQ(tool_declaration(tools), R"([{"a":"é中😀/\"\\\n\u0001<>&","z":{"B":2,"b":{"x":{},"y":[]},"é":1}}])");
+}
+
+TEST(ToolDeclaration, WritesNumbersAsPythonDoes) {
+  // Right: json.dumps of Python 3.11.
+  for (const auto& [number, written] :
+       std::initializer_list<std::pair<double, const char*>>{{0.0, "0.0"},
+                                                             {-0.0, "-0.0"},
+                                                             {1.0, "1.0"},
+                                                             {0.1, "0.1"},
+                                                             {-2.5, "-2.5"},
+                                                             {1e-4, "0.0001"},
+                                                             {1e-5, "1e-05"},
+                                                             {123456789012345.6, "123456789012345.6"},
+                                                             {1e15, "1000000000000000.0"},
+                                                             {1234567890123456.5, "1234567890123456.5"},
+                                                             {9.9e15, "9900000000000000.0"},
+                                                             {1e16, "1e+16"},
+                                                             {1.5e300, "1.5e+300"},
+                                                             {5e-324, "5e-324"},
+                                                             {std::numeric_limits<double>::infinity(), "null"}})
+    EXPECT_EQ(tool_declaration(Json::array({number})), std::string("[") + written + "]");
+  EXPECT_EQ(tool_declaration(parse_json("[1, -7, 18446744073709551615, true, null]", "x")),
+            "[1,-7,18446744073709551615,true,null]");
 }
 
 TEST(ChatFormat, ATokeniserWithoutTheMarkersIsRefusedByTheMissingName) {

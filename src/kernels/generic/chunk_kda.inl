@@ -231,7 +231,7 @@ struct StateTile {
   }
 };
 
-void chunk_kda(const KdaHead& head, std::span<float> scratch) {
+void chunk_kda(const KdaHead& head, std::span<float> scratch) noexcept {
   const size_t tokens = head.q.rows(), K = head.k.cols(), V = head.v.cols();
   assert(scratch.size() >= ChunkScratch(K).floats);
   size_t next_snapshot = 0;

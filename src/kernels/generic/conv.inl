@@ -30,7 +30,7 @@ struct ConvChannels {
   }
 };
 
-void causal_conv_silu(MatView<const float> x, MatView<const float> weight, MatView<float> tail, MatView<float> out) {
+void causal_conv_silu(MatView<const float> x, MatView<const float> weight, MatView<float> tail, MatView<float> out) noexcept {
   assert(weight.cols() >= 1 && weight.cols() <= kMaxConvWidth && tail.rows() + 1 == weight.cols());
   for_each_vector(x.cols(), ConvChannels{x, weight, tail, out});
 }

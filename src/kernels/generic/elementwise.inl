@@ -31,7 +31,7 @@ struct RoundToBf16 {
   void operator()(size_t i, size_t n) const { store_up_to(out + i, round_to_bf16(load_up_to(x + i, n)), n); }
 };
 
-void round_to_bf16(MatView<const float> x, MatView<float> out) {
+void round_to_bf16(MatView<const float> x, MatView<float> out) noexcept {
   for (size_t r = 0; r < x.rows(); ++r) for_each_vector(x.cols(), RoundToBf16{x.row(r), out.row(r)});
 }
 
@@ -41,7 +41,7 @@ struct Add {
   void operator()(size_t i, size_t n) const { store_up_to(out + i, load_up_to(out + i, n) + load_up_to(x + i, n), n); }
 };
 
-void add(MatView<const float> x, MatView<float> out) {
+void add(MatView<const float> x, MatView<float> out) noexcept {
   for (size_t r = 0; r < x.rows(); ++r) for_each_vector(x.cols(), Add{x.row(r), out.row(r)});
 }
 
@@ -54,7 +54,7 @@ struct AddScaled {
   }
 };
 
-void add_scaled(const float* x, float scale, size_t n, float* out) { for_each_vector(n, AddScaled{x, scale, out}); }
+void add_scaled(const float* x, float scale, size_t n, float* out) noexcept { for_each_vector(n, AddScaled{x, scale, out}); }
 
 struct SiluMul {
   const float* gate;
@@ -66,7 +66,7 @@ struct SiluMul {
   }
 };
 
-void silu_mul(MatView<const float> gate, MatView<const float> up, MatView<float> out) {
+void silu_mul(MatView<const float> gate, MatView<const float> up, MatView<float> out) noexcept {
   for (size_t r = 0; r < gate.rows(); ++r) for_each_vector(gate.cols(), SiluMul{gate.row(r), up.row(r), out.row(r)});
 }
 
@@ -76,7 +76,7 @@ struct Sigmoid {
   void operator()(size_t i, size_t n) const { store_up_to(out + i, sigmoid(load_up_to(x + i, n)), n); }
 };
 
-void sigmoid(MatView<const float> x, MatView<float> out) {
+void sigmoid(MatView<const float> x, MatView<float> out) noexcept {
   for (size_t r = 0; r < x.rows(); ++r) for_each_vector(x.cols(), Sigmoid{x.row(r), out.row(r)});
 }
 
@@ -90,7 +90,7 @@ struct KdaGate {
   }
 };
 
-void kda_gate(MatView<const float> f, const float* A_log, const float* dt_bias, size_t head_dim, MatView<float> g) {
+void kda_gate(MatView<const float> f, const float* A_log, const float* dt_bias, size_t head_dim, MatView<float> g) noexcept {
   for (size_t h = 0; h * head_dim < f.cols(); ++h) {
     const float minus_rate = -exp(A_log[h]);
     const size_t first = h * head_dim;
@@ -107,6 +107,6 @@ struct ExpShifted {
   void operator()(size_t i, size_t n) const { store_up_to(p + i, exp((load_up_to(x + i, n) - splat(max)) * splat(scale)), n); }
 };
 
-void exp_shifted(const float* x, size_t n, float max, float scale, float* p) {
+void exp_shifted(const float* x, size_t n, float max, float scale, float* p) noexcept {
   for_each_vector(n, ExpShifted{x, max, scale, p});
 }

@@ -68,4 +68,4 @@ struct SigmoidFunction {
 };
 void exp(const float* x, size_t n, float* out) { map_array(x, n, out, ExpFunction{}); }
 void softplus(const float* x, size_t n, float* out) { map_array(x, n, out, SoftplusFunction{}); }
-void sigmoid(const float* x, size_t n, float* out) { map_array(x, n, out, SigmoidFunction{}); }
+void sigmoid(const float* x, size_t n, float* out) noexcept { map_array(x, n, out, SigmoidFunction{}); }

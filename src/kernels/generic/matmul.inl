@@ -60,7 +60,7 @@ inline void matmul_of(const PackedMatrix& w, MatView<const float> x, size_t begi
   }
 }
 
-void matmul(const PackedMatrix& w, MatView<const float> x, size_t begin, size_t end, MatView<float> y) {
+void matmul(const PackedMatrix& w, MatView<const float> x, size_t begin, size_t end, MatView<float> y) noexcept {
   assert(begin <= end && end <= w.rows() && x.cols() == w.cols() && x.rows() == y.rows());
   if (w.has_panels()) return matmul_of_panels(w, x, begin, end, y);
   switch (w.format().dtype()) {
@@ -116,7 +116,7 @@ inline void matmul_transposed_of(const PackedMatrix& w, MatView<const float> x, 
   for (; k < K; k += kWidth) for_each_tile<4>(x.rows(), TransposedTile<T, 1>{weights, N, K, x, y, k, std::min(kWidth, K - k)});
 }
 
-void matmul_transposed(const PackedMatrix& w, MatView<const float> x, MatView<float> y) {
+void matmul_transposed(const PackedMatrix& w, MatView<const float> x, MatView<float> y) noexcept {
   assert(x.cols() == w.rows() && y.cols() == w.cols() && x.rows() == y.rows());
   switch (w.format().dtype()) {
     case DType::f32:
@@ -147,7 +147,7 @@ inline void gather_rows_of_blocks(const PackedMatrix& table, std::span<const int
     dequantize_row(table.format().block(), table.row(static_cast<size_t>(ids[i])), table.cols(), out.row(i));
 }
 
-void gather_rows(const PackedMatrix& table, std::span<const int32_t> ids, MatView<float> out) {
+void gather_rows(const PackedMatrix& table, std::span<const int32_t> ids, MatView<float> out) noexcept {
   if (table.format().is_block()) return gather_rows_of_blocks(table, ids, out);
   switch (table.format().dtype()) {
     case DType::f32:

@@ -214,7 +214,7 @@ struct Int8Product {
   }
 
   template <BlockFormat kFormat>
-  void run() const {
+  void operator()() const {
     size_t strip = written.begin / kPanelRows * kStripsOfPanel;
     if constexpr (goes_straight(kFormat)) {
       for (; x.rows() <= kFewRows && strip * kWidth < written.end; ++strip) {
@@ -239,7 +239,7 @@ struct Int8Product {
   }
 };
 
-void matmul_int8(const PackedMatrix& w, const Int8Rows& x, size_t begin, size_t end, MatView<float> y) {
+void matmul_int8(const PackedMatrix& w, const Int8Rows& x, size_t begin, size_t end, MatView<float> y) noexcept {
   assert(begin <= end && end <= w.rows() && x.cols() == w.cols() && x.rows() == y.rows() && w.has_panels());
   if (begin < end) with_format(w.format().block(), Int8Product{w, x, y, {begin, end}});
 }

@@ -161,7 +161,7 @@ inline void extend_rows(const MlaExtendBlock& b, KeyBlock block, size_t row, siz
             {b.max + row * b.partial_stride, b.sum + row * b.partial_stride, b.partial_stride, b.out.rows(row, row + rows)});
 }
 
-void mla_extend_block(const MlaExtendBlock& b, std::span<float> scratch) {
+void mla_extend_block(const MlaExtendBlock& b, std::span<float> scratch) noexcept {
   assert(b.k_nope.rows() <= kMlaBlock && scratch.size() >= mla_extend_scratch(b.q.rows(), b.q.cols()));
   if (b.k_nope.rows() == 0) return;
   const KeyBlock block = {b.k_nope.data(),   b.k_nope.stride(), b.k_nope.cols(), b.k_rope.data(),
@@ -190,7 +190,7 @@ inline void decode_heads(const MlaDecodeBlock& b, const KeyBlock& block, size_t 
   attend<P>(block, heads, scratch, {b.max + head, b.sum + head, 1, out});
 }
 
-void mla_decode_block(const MlaDecodeBlock& b, std::span<float> scratch) {
+void mla_decode_block(const MlaDecodeBlock& b, std::span<float> scratch) noexcept {
   const size_t keys = b.latents.rows(), rank = b.q_latent.cols(), rope = b.q_rope.cols();
   assert(keys >= 1 && keys <= kMlaBlock && scratch.size() >= mla_decode_scratch(b.q_latent.rows(), rank + rope));
   const KeyBlock block = {b.latents.data(),

@@ -30,7 +30,7 @@ struct ScaleBy {
   }
 };
 
-void rms_norm(MatView<const float> x, const float* weight, float eps, MatView<float> out) {
+void rms_norm(MatView<const float> x, const float* weight, float eps, MatView<float> out) noexcept {
   for (size_t r = 0; r < x.rows(); ++r)
     for_each_vector(x.cols(), ScaleBy{x.row(r), inverse_rms(x.row(r), x.cols(), eps), weight, out.row(r)});
 }
@@ -46,7 +46,7 @@ struct ScaleAndGate {
   }
 };
 
-void gated_rms_norm(MatView<float> x, const float* weight, MatView<const float> gate, size_t head_dim, float eps) {
+void gated_rms_norm(MatView<float> x, const float* weight, MatView<const float> gate, size_t head_dim, float eps) noexcept {
   for (size_t t = 0; t < x.rows(); ++t)
     for (size_t head = 0; head < x.cols(); head += head_dim) {
       float* xh = x.row(t) + head;
@@ -61,7 +61,7 @@ struct ScaleTwice {
   void operator()(size_t i, size_t n) const { store_up_to(x + i, load_up_to(x + i, n) * splat(inverse) * splat(scale), n); }
 };
 
-void l2_norm(MatView<float> x, size_t head_dim, float scale) {
+void l2_norm(MatView<float> x, size_t head_dim, float scale) noexcept {
   for (size_t t = 0; t < x.rows(); ++t)
     for (size_t head = 0; head < x.cols(); head += head_dim) {
       float* xh = x.row(t) + head;

@@ -74,7 +74,7 @@ struct FloatProduct {
   }
 
   template <BlockFormat kFormat>
-  void run() const {
+  void operator()() const {
     size_t strip = written.begin / kPanelRows * kStripsOfPanel;
     for (; (strip + kStrips) * kWidth <= written.end; strip += kStrips) run_strips<kFormat, kStrips>(strip);
     for (; strip * kWidth < written.end; strip += kStripsOfPanel) run_strips<kFormat, kStripsOfPanel>(strip);

@@ -2,6 +2,7 @@
 
 inline constexpr size_t kStripsOfPanel = kPanelRows / kWidth;
 inline constexpr size_t kSpanQuads = kSpanColumns / 4;
+static_assert(kStrips % kStripsOfPanel == 0, "runs of strips end where panels do");
 
 // Bits [j Bits, (j + 1) Bits) of every byte, of quad Q of a span.
 template <unsigned Bits, size_t Q>
@@ -99,39 +100,6 @@ struct PanelStrip {
   }
   Ints offset(size_t b, size_t s) const { return kTraits.elements == 256 ? bytes(b, kLayout.offsets, s) : splat_int(1); }
 };
-
-// Calls work.run<format>().
-template <typename Work>
-inline void with_format(BlockFormat format, const Work& work) {
-  switch (format) {
-    case BlockFormat::q4_0:
-      return work.template run<BlockFormat::q4_0>();
-    case BlockFormat::q4_1:
-      return work.template run<BlockFormat::q4_1>();
-    case BlockFormat::q5_0:
-      return work.template run<BlockFormat::q5_0>();
-    case BlockFormat::q5_1:
-      return work.template run<BlockFormat::q5_1>();
-    case BlockFormat::q8_0:
-      return work.template run<BlockFormat::q8_0>();
-    case BlockFormat::q2_k:
-      return work.template run<BlockFormat::q2_k>();
-    case BlockFormat::q3_k:
-      return work.template run<BlockFormat::q3_k>();
-    case BlockFormat::q4_k:
-      return work.template run<BlockFormat::q4_k>();
-    case BlockFormat::q5_k:
-      return work.template run<BlockFormat::q5_k>();
-    case BlockFormat::q6_k:
-      return work.template run<BlockFormat::q6_k>();
-    case BlockFormat::iq4_nl:
-      return work.template run<BlockFormat::iq4_nl>();
-    case BlockFormat::iq4_xs:
-      return work.template run<BlockFormat::iq4_xs>();
-    case BlockFormat::mxfp4:
-      return work.template run<BlockFormat::mxfp4>();
-  }
-}
 
 // The columns of y that a product may write, by strips of kWidth: whole ones, or at either end some of their lanes.
 struct StripColumns {

@@ -29,7 +29,7 @@ inline float quantize_group(const float* x, size_t n, int8_t* values) {
   return magnitude / 127.f;
 }
 
-void quantize_rows(MatView<const float> x, const Int8Rows& out) {
+void quantize_rows(MatView<const float> x, const Int8Rows& out) noexcept {
   assert(x.rows() == out.rows() && x.cols() == out.cols());
   for (size_t t = 0; t < x.rows(); ++t) {
     int8_t* values = out.values.row(t);

@@ -57,7 +57,7 @@ struct RecurrentStep {
   }
 };
 
-void fused_recurrent_kda(const KdaHead& head, std::span<float> scratch) {
+void fused_recurrent_kda(const KdaHead& head, std::span<float> scratch) noexcept {
   const size_t tokens = head.q.rows(), K = head.k.cols(), V = head.v.cols();
   assert(scratch.size() >= kRecurrentTokens * K && head.snapshots.empty());
   float* decay = scratch.data();

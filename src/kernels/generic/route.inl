@@ -13,7 +13,7 @@ struct RouterScores {
 };
 
 void route(MatView<const float> logits, const float* bias, const RouteParams& params, MatView<int32_t> ids,
-           MatView<float> weights) {
+           MatView<float> weights) noexcept {
   const size_t experts = logits.cols();
   assert(experts <= kMaxExperts && params.top_k <= experts);
   float score[kMaxExperts], choice[kMaxExperts];

@@ -9,7 +9,7 @@ struct MergeOut {
   }
 };
 
-void softmax_merge(const SoftmaxPartial& from, const SoftmaxPartial& into, size_t n) {
+void softmax_merge(const SoftmaxPartial& from, const SoftmaxPartial& into, size_t n) noexcept {
   if (*from.max == kMinusInfinity) return;
   const MergeWeights weights = merge_scalars(*into.max, *into.sum, *from.max, *from.sum);
   for_each_vector(n, MergeOut{from.out, weights.keep, weights.take, into.out});
@@ -21,12 +21,12 @@ struct DivideBy {
   void operator()(size_t i, size_t n) const { store_up_to(x + i, load_up_to(x + i, n) / splat(divisor), n); }
 };
 
-void softmax_finish(const SoftmaxPartial& partial, size_t n) {
+void softmax_finish(const SoftmaxPartial& partial, size_t n) noexcept {
   if (*partial.sum == 0) return;
   for_each_vector(n, DivideBy{*partial.sum, partial.out});
 }
 
-void max_and_exp_sum(const float* x, size_t n, float scale, float& max_out, double& sum_out) {
+void max_and_exp_sum(const float* x, size_t n, float scale, float& max_out, double& sum_out) noexcept {
   Vec most = splat(kMinusInfinity);
   size_t i = 0;
   for (; i + kWidth <= n; i += kWidth) most = max(most, load(x + i));

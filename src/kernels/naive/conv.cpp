@@ -5,7 +5,7 @@
 
 namespace kilin::naive {
 
-void causal_conv_silu(MatView<const float> x, MatView<const float> weight, MatView<float> tail, MatView<float> out) {
+void causal_conv_silu(MatView<const float> x, MatView<const float> weight, MatView<float> tail, MatView<float> out) noexcept {
   const size_t tokens = x.rows(), past = tail.rows(), width = weight.cols();
   // Row i of the tail followed by x.
   const auto joined = [&](size_t i, size_t c) { return i < past ? tail.row(i)[c] : x.row(i - past)[c]; };

@@ -11,21 +11,21 @@ float sigmoid_of(float x) { return 1 / (1 + std::exp(-x)); }
 
 }  // namespace
 
-void round_to_bf16(MatView<const float> x, MatView<float> out) {
+void round_to_bf16(MatView<const float> x, MatView<float> out) noexcept {
   for (size_t r = 0; r < x.rows(); ++r)
     for (size_t i = 0; i < x.cols(); ++i) out.row(r)[i] = to_float(to_bf16(x.row(r)[i]));
 }
 
-void add(MatView<const float> x, MatView<float> out) {
+void add(MatView<const float> x, MatView<float> out) noexcept {
   for (size_t r = 0; r < x.rows(); ++r)
     for (size_t i = 0; i < x.cols(); ++i) out.row(r)[i] += x.row(r)[i];
 }
 
-void add_scaled(const float* x, float scale, size_t n, float* out) {
+void add_scaled(const float* x, float scale, size_t n, float* out) noexcept {
   for (size_t i = 0; i < n; ++i) out[i] += scale * x[i];
 }
 
-void silu_mul(MatView<const float> gate, MatView<const float> up, MatView<float> out) {
+void silu_mul(MatView<const float> gate, MatView<const float> up, MatView<float> out) noexcept {
   for (size_t r = 0; r < gate.rows(); ++r)
     for (size_t i = 0; i < gate.cols(); ++i) {
       const float x = gate.row(r)[i];
@@ -33,12 +33,12 @@ void silu_mul(MatView<const float> gate, MatView<const float> up, MatView<float>
     }
 }
 
-void sigmoid(MatView<const float> x, MatView<float> out) {
+void sigmoid(MatView<const float> x, MatView<float> out) noexcept {
   for (size_t r = 0; r < x.rows(); ++r)
     for (size_t i = 0; i < x.cols(); ++i) out.row(r)[i] = sigmoid_of(x.row(r)[i]);
 }
 
-void kda_gate(MatView<const float> f, const float* A_log, const float* dt_bias, size_t head_dim, MatView<float> g) {
+void kda_gate(MatView<const float> f, const float* A_log, const float* dt_bias, size_t head_dim, MatView<float> g) noexcept {
   for (size_t t = 0; t < f.rows(); ++t)
     for (size_t c = 0; c < f.cols(); ++c) {
       const float y = f.row(t)[c] + dt_bias[c];

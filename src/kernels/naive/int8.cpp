@@ -48,7 +48,7 @@ struct BlockSum {
 
 }  // namespace
 
-void quantize_rows(MatView<const float> x, const Int8Rows& out) {
+void quantize_rows(MatView<const float> x, const Int8Rows& out) noexcept {
   for (size_t t = 0; t < x.rows(); ++t) {
     for (size_t k = 0; k < x.cols(); k += kInt8Group)
       out.scales.row(t)[k / kInt8Group] =
@@ -61,7 +61,7 @@ void quantize_rows(MatView<const float> x, const Int8Rows& out) {
   }
 }
 
-void matmul_int8(const PackedMatrix& w, const Int8Rows& x, size_t begin, size_t end, MatView<float> y) {
+void matmul_int8(const PackedMatrix& w, const Int8Rows& x, size_t begin, size_t end, MatView<float> y) noexcept {
   const BlockFormat format = w.format().block();
   const BlockTraits& traits = block_traits(format);
   BlockParts parts[kInt8Group / kSpanColumns];  // of one row and group

@@ -6,7 +6,7 @@
 
 namespace kilin::naive {
 
-void fused_recurrent_kda(const KdaHead& head, std::span<float>) {
+void fused_recurrent_kda(const KdaHead& head, std::span<float>) noexcept {
   const size_t tokens = head.q.rows(), K = head.k.cols(), V = head.v.cols();
   const auto S = [&](size_t k, size_t v) -> float& { return head.state[kda_state_index(K, k, v)]; };
   auto snapshot = head.snapshots.begin();
@@ -34,6 +34,6 @@ void fused_recurrent_kda(const KdaHead& head, std::span<float>) {
 }
 
 // The chunk form is another order of the same sums: token by token is the oracle of both.
-void chunk_kda(const KdaHead& head, std::span<float> scratch) { fused_recurrent_kda(head, scratch); }
+void chunk_kda(const KdaHead& head, std::span<float> scratch) noexcept { fused_recurrent_kda(head, scratch); }
 
 }  // namespace kilin::naive

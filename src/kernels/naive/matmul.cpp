@@ -66,7 +66,7 @@ void gather_rows_of_blocks(const PackedMatrix& table, std::span<const int32_t> i
 
 }  // namespace
 
-void matmul(const PackedMatrix& w, MatView<const float> x, size_t begin, size_t end, MatView<float> y) {
+void matmul(const PackedMatrix& w, MatView<const float> x, size_t begin, size_t end, MatView<float> y) noexcept {
   if (w.has_panels()) return matmul_of_panels(w, x, begin, end, y);
   switch (w.format().dtype()) {
     case DType::f32:
@@ -80,7 +80,7 @@ void matmul(const PackedMatrix& w, MatView<const float> x, size_t begin, size_t 
   }
 }
 
-void matmul_transposed(const PackedMatrix& w, MatView<const float> x, MatView<float> y) {
+void matmul_transposed(const PackedMatrix& w, MatView<const float> x, MatView<float> y) noexcept {
   switch (w.format().dtype()) {
     case DType::f32:
       return matmul_transposed_of<float>(w, x, y);
@@ -93,7 +93,7 @@ void matmul_transposed(const PackedMatrix& w, MatView<const float> x, MatView<fl
   }
 }
 
-void gather_rows(const PackedMatrix& table, std::span<const int32_t> ids, MatView<float> out) {
+void gather_rows(const PackedMatrix& table, std::span<const int32_t> ids, MatView<float> out) noexcept {
   if (table.format().is_block()) return gather_rows_of_blocks(table, ids, out);
   switch (table.format().dtype()) {
     case DType::f32:

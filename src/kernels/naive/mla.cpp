@@ -17,7 +17,7 @@ float dot(const float* a, const float* b, size_t n) {
 
 }  // namespace
 
-void softmax_merge(const SoftmaxPartial& from, const SoftmaxPartial& into, size_t n) {
+void softmax_merge(const SoftmaxPartial& from, const SoftmaxPartial& into, size_t n) noexcept {
   constexpr float kEmpty = -std::numeric_limits<float>::infinity();
   if (*from.max == kEmpty) return;
   const float max = *from.max > *into.max ? *from.max : *into.max;
@@ -27,12 +27,12 @@ void softmax_merge(const SoftmaxPartial& from, const SoftmaxPartial& into, size_
   for (size_t i = 0; i < n; ++i) into.out[i] = into.out[i] * keep + from.out[i] * take;
 }
 
-void softmax_finish(const SoftmaxPartial& partial, size_t n) {
+void softmax_finish(const SoftmaxPartial& partial, size_t n) noexcept {
   if (*partial.sum == 0) return;
   for (size_t i = 0; i < n; ++i) partial.out[i] /= *partial.sum;
 }
 
-void mla_extend_block(const MlaExtendBlock& b, std::span<float> scratch) {
+void mla_extend_block(const MlaExtendBlock& b, std::span<float> scratch) noexcept {
   const size_t nope = b.k_nope.cols(), rope = b.k_rope.cols();
   for (size_t r = 0; r < b.q.rows(); ++r) {
     const size_t position = b.query_start + r;
@@ -62,7 +62,7 @@ void mla_extend_block(const MlaExtendBlock& b, std::span<float> scratch) {
   }
 }
 
-void mla_decode_block(const MlaDecodeBlock& b, std::span<float> scratch) {
+void mla_decode_block(const MlaDecodeBlock& b, std::span<float> scratch) noexcept {
   const size_t keys = b.latents.rows(), rank = b.q_latent.cols(), rope = b.q_rope.cols();
   for (size_t h = 0; h < b.q_latent.rows(); ++h) {
     float* score = scratch.data();
@@ -80,13 +80,13 @@ void mla_decode_block(const MlaDecodeBlock& b, std::span<float> scratch) {
   }
 }
 
-void max_and_exp_sum(const float* x, size_t n, float scale, float& max, double& sum) {
+void max_and_exp_sum(const float* x, size_t n, float scale, float& max, double& sum) noexcept {
   max = *std::max_element(x, x + n);
   sum = 0;
   for (size_t i = 0; i < n; ++i) sum += std::exp((x[i] - max) * scale);
 }
 
-void exp_shifted(const float* x, size_t n, float max, float scale, float* p) {
+void exp_shifted(const float* x, size_t n, float max, float scale, float* p) noexcept {
   for (size_t i = 0; i < n; ++i) p[i] = std::exp((x[i] - max) * scale);
 }
 

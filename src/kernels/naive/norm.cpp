@@ -15,7 +15,7 @@ float sum_of_squares(const float* x, size_t n) {
 
 }  // namespace
 
-void rms_norm(MatView<const float> x, const float* weight, float eps, MatView<float> out) {
+void rms_norm(MatView<const float> x, const float* weight, float eps, MatView<float> out) noexcept {
   for (size_t r = 0; r < x.rows(); ++r) {
     const float mean = sum_of_squares(x.row(r), x.cols()) / static_cast<float>(x.cols());
     const float inverse = 1 / std::sqrt(mean + eps);
@@ -23,7 +23,7 @@ void rms_norm(MatView<const float> x, const float* weight, float eps, MatView<fl
   }
 }
 
-void gated_rms_norm(MatView<float> x, const float* weight, MatView<const float> gate, size_t head_dim, float eps) {
+void gated_rms_norm(MatView<float> x, const float* weight, MatView<const float> gate, size_t head_dim, float eps) noexcept {
   for (size_t t = 0; t < x.rows(); ++t)
     for (size_t head = 0; head < x.cols(); head += head_dim) {
       float* xh = x.row(t) + head;
@@ -33,7 +33,7 @@ void gated_rms_norm(MatView<float> x, const float* weight, MatView<const float> 
     }
 }
 
-void l2_norm(MatView<float> x, size_t head_dim, float scale) {
+void l2_norm(MatView<float> x, size_t head_dim, float scale) noexcept {
   for (size_t t = 0; t < x.rows(); ++t)
     for (size_t head = 0; head < x.cols(); head += head_dim) {
       float* xh = x.row(t) + head;

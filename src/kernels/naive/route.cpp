@@ -9,7 +9,7 @@
 namespace kilin::naive {
 
 void route(MatView<const float> logits, const float* bias, const RouteParams& params, MatView<int32_t> ids,
-           MatView<float> weights) {
+           MatView<float> weights) noexcept {
   const size_t experts = logits.cols();
   assert(experts <= kMaxExperts && params.top_k <= experts);
   std::array<float, kMaxExperts> score, choice;

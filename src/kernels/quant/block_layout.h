@@ -3,8 +3,11 @@
 #pragma once
 
 #include <array>
+#include <bit>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "kernels/quant/blocks.h"
 
@@ -72,5 +75,32 @@ inline constexpr std::array<BlockLayout, kBlockFormats.size()> kBlockLayouts = {
 // clang-format on
 
 constexpr const BlockLayout& block_layout(BlockFormat format) { return kBlockLayouts[static_cast<size_t>(format)]; }
+
+/// 2^(exponent - 128): mxfp4's d, half of what the file means, since the codes' values are doubled. Exact for every byte; those
+/// of 0 and 1 are subnormal.
+constexpr float mxfp4_scale(uint8_t exponent) {
+  return std::bit_cast<float>(exponent < 2 ? 0x00200000u << exponent : (exponent - 1u) << 23);
+}
+
+/// The inverse. @pre a result of mxfp4_scale
+constexpr uint8_t mxfp4_exponent(float scale) {
+  const auto bits = std::bit_cast<uint32_t>(scale);
+  return static_cast<uint8_t>(bits < 0x00800000u ? bits >> 22 : (bits >> 23) + 1);
+}
+
+template <typename Function, size_t... kIndices>
+void with_format(BlockFormat format, const Function& function, std::index_sequence<kIndices...>) {
+  const bool known = ((static_cast<size_t>(format) == kIndices &&
+                       (function.template operator()<static_cast<BlockFormat>(kIndices)>(), true)) ||
+                      ...);
+  assert(known);
+  static_cast<void>(known);
+}
+
+/// Calls `function` with the format as a template argument.
+template <typename Function>
+void with_format(BlockFormat format, const Function& function) {
+  with_format(format, function, std::make_index_sequence<kBlockFormats.size()>());
+}
 
 }  // namespace kilin

@@ -1,9 +1,7 @@
 #include "kernels/quant/blocks.h"
 
-#include <bit>
 #include <cassert>
 #include <cstring>
-#include <utility>
 
 #include "core/dtype.h"
 #include "kernels/quant/block_layout.h"
@@ -26,7 +24,7 @@ uint8_t* bytes_at(std::byte* block, size_t at) { return reinterpret_cast<uint8_t
 
 constexpr uint8_t low_bits(unsigned value, unsigned bits) { return static_cast<uint8_t>(value & ((1u << bits) - 1)); }
 
-// Half or power of two ---------------------------------------------------------------------------------------------------
+// Halves -----------------------------------------------------------------------------------------------------------------
 
 float read_half(const std::byte* block, size_t at) {
   f16 half{};
@@ -37,17 +35,6 @@ float read_half(const std::byte* block, size_t at) {
 void write_half(float value, std::byte* block, size_t at) {
   const f16 half = to_f16(value);
   std::memcpy(block + at, &half.bits, sizeof half.bits);
-}
-
-// 2^(exponent - 128): half of E8M0's value, since E2M1's are doubled. The two least are subnormal in fp32.
-float read_exponent(uint8_t exponent) {
-  return std::bit_cast<float>(exponent < 2 ? 0x00200000u << exponent : (exponent - 1u) << 23);
-}
-
-uint8_t write_exponent(float power) {
-  const uint32_t bits = std::bit_cast<uint32_t>(power);
-  if (bits < 0x00800000u) return bits < 0x00400000u ? 0 : 1;
-  return static_cast<uint8_t>((bits >> 23) + 1);
 }
 
 // Codes ------------------------------------------------------------------------------------------------------------------
@@ -197,7 +184,7 @@ void write_scales(const BlockParts& parts, std::byte* block) {
 template <BlockFormat kFormat>
 void take_apart_as(const std::byte* block, BlockParts& parts) {
   constexpr BlockLayout kLayout = block_layout(kFormat);
-  parts.d = kFormat == BlockFormat::mxfp4 ? read_exponent(*bytes_at(block, kLayout.d)) : read_half(block, kLayout.d);
+  parts.d = kFormat == BlockFormat::mxfp4 ? mxfp4_scale(*bytes_at(block, kLayout.d)) : read_half(block, kLayout.d);
   parts.dmin = kLayout.traits.has_offsets ? read_half(block, kLayout.dmin) : 0;
   parts.scales = {};
   parts.offsets = {};
@@ -210,7 +197,7 @@ void put_together_as(const BlockParts& parts, std::byte* block) {
   constexpr BlockLayout kLayout = block_layout(kFormat);
   std::memset(block, 0, block_size(kFormat).bytes);
   if constexpr (kFormat == BlockFormat::mxfp4)
-    *bytes_at(block, kLayout.d) = write_exponent(parts.d);
+    *bytes_at(block, kLayout.d) = mxfp4_exponent(parts.d);
   else
     write_half(parts.d, block, kLayout.d);
   if constexpr (kLayout.traits.has_offsets) write_half(parts.dmin, block, kLayout.dmin);
@@ -236,21 +223,6 @@ void dequantize_row_as(const std::byte* blocks, size_t n, float* __restrict out)
       }
     }
   }
-}
-
-// Calls `function` with the format as a template argument.
-template <typename Function, size_t... kIndices>
-void with_format(BlockFormat format, Function&& function, std::index_sequence<kIndices...>) {
-  const bool known = ((static_cast<size_t>(format) == kIndices &&
-                       (function.template operator()<static_cast<BlockFormat>(kIndices)>(), true)) ||
-                      ...);
-  assert(known);
-  static_cast<void>(known);
-}
-
-template <typename Function>
-void with_format(BlockFormat format, Function&& function) {
-  with_format(format, function, std::make_index_sequence<kBlockFormats.size()>());
 }
 
 }  // namespace

@@ -52,11 +52,6 @@ void put_plane(unsigned bits, const SpanBytes& codes, unsigned shift, uint8_t* o
   }
 }
 
-uint8_t mxfp4_exponent(float scale) {
-  const uint32_t bits = std::bit_cast<uint32_t>(scale);
-  return static_cast<uint8_t>(bits >= 0x800000u ? (bits >> 23) + 1 : bits >> 22);
-}
-
 void put_halves(const std::array<BlockParts, kPanelRows>& parts, float BlockParts::*number, std::byte* out) {
   uint16_t halves[kPanelRows];
   for (size_t r = 0; r < kPanelRows; ++r) halves[r] = to_f16(parts[r].*number).bits;

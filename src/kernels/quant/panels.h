@@ -13,7 +13,6 @@
 //   dmin, offset  := only in formats with offsets
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -65,10 +64,5 @@ void pack_panel(BlockFormat format, size_t cols, const std::byte* rows, size_t c
 
 /// Block `block` of row `row` of a panel, as take_apart gives it from the file's bytes.
 void take_apart_panel(BlockFormat format, size_t cols, const std::byte* panel, size_t row, size_t block, BlockParts& parts);
-
-/// 2^(exponent - 128): mxfp4's d, half of what the file means (code_value is doubled). Exact for every byte.
-inline float mxfp4_scale(uint8_t exponent) {
-  return std::bit_cast<float>(exponent >= 2 ? uint32_t{exponent - 1u} << 23 : 0x200000u << exponent);
-}
 
 }  // namespace kilin
