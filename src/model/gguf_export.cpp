@@ -24,6 +24,12 @@ class RowReader {
   RowReader& operator=(const RowReader&) = delete;
 
   virtual void read(size_t row, float* out) const = 0;
+  /// Where the row's values come from: a tensor, and its row if they are one.
+  struct Origin {
+    const StoredTensor& tensor;
+    std::optional<size_t> row = std::nullopt;
+  };
+  virtual Origin origin(size_t row) const = 0;
 
  protected:
   const ModelConfig& config_;
@@ -39,6 +45,7 @@ class StoredRows final : public RowReader {
     const size_t at = row % rows_per_part_ * cols_;
     read_values(parts_[row / rows_per_part_], at, at + cols_, out);
   }
+  Origin origin(size_t row) const override { return {parts_[row / rows_per_part_], row % rows_per_part_}; }
 
  private:
   std::vector<StoredTensor> parts_;
@@ -54,6 +61,7 @@ class DecayRows final : public RowReader {
     read_values(A_log_, row, row + 1, &value);
     *out = static_cast<float>(-std::exp(static_cast<double>(value)));
   }
+  Origin origin(size_t) const override { return {A_log_}; }
 
  private:
   StoredTensor A_log_;
@@ -62,17 +70,19 @@ class DecayRows final : public RowReader {
 // A part of kv_b_proj, whose rows are [nope | v] by head: keys transposed by head, values as they are.
 class KeyRows final : public RowReader {  // [heads, rank, nope]
  public:
-  KeyRows(const ModelConfig& config, const StoredTensor& kv_b)
-      : RowReader(config, config.qk_nope_head_dim), kv_b_(kv_b.elements()) {
-    read_values(kv_b, 0, kv_b_.size(), kv_b_.data());
+  KeyRows(const ModelConfig& config, StoredTensor kv_b)
+      : RowReader(config, config.qk_nope_head_dim), source_(std::move(kv_b)), kv_b_(source_.elements()) {
+    read_values(source_, 0, kv_b_.size(), kv_b_.data());
   }
   void read(size_t row, float* out) const override {
     const size_t rank = config_.kv_lora_rank, head = row / rank, channel = row % rank;
     const float* from = kv_b_.data() + head * (config_.qk_nope_head_dim + config_.v_head_dim) * rank + channel;
     for (size_t n = 0; n < cols_; ++n) out[n] = from[n * rank];
   }
+  Origin origin(size_t) const override { return {source_}; }
 
  private:
+  StoredTensor source_;
   std::vector<float> kv_b_;
 };
 class ValueRows final : public RowReader {  // [heads, v, rank]
@@ -83,6 +93,7 @@ class ValueRows final : public RowReader {  // [heads, v, rank]
     const size_t at = (row / v * (nope + v) + nope + row % v) * cols_;
     read_values(kv_b_, at, at + cols_, out);
   }
+  Origin origin(size_t) const override { return {kv_b_}; }
 
  private:
   StoredTensor kv_b_;
@@ -99,8 +110,9 @@ void encode_row(StorageFormat format, Rounding rounding, const float* values, si
   }
 }
 
-bool all_finite(const float* values, size_t n) {
-  return std::all_of(values, values + n, [](float x) { return std::isfinite(x); });
+// Experts may be stored in several formats.
+bool all_stored_as(StorageFormat format, const std::vector<StoredTensor>& parts) {
+  return std::ranges::all_of(parts, [&](const StoredTensor& part) { return part.format == format; });
 }
 
 }  // namespace
@@ -118,13 +130,15 @@ GgufExport::GgufExport(const ModelFiles& files, const GgufExportOptions& options
   }
   std::optional<QuantMix> mix;
   if (options.type) mix.emplace(*options.type, config_.num_hidden_layers);
-  for (const ExpectedTensor& tensor : expected_tensors(config_)) plan(tensor, mix);
+  for (const ExpectedTensor& tensor : expected_tensors(config_)) plan(tensor, tensor.name, mix);
+  // llama.cpp does not load a Kimi-Linear model without it.
+  if (config_.tie_word_embeddings) plan(lm_head_of(config_), "model.embed_tokens.weight", mix);
 }
 
-StorageFormat GgufExport::format_of(const ExpectedTensor& tensor, const std::optional<QuantMix>& mix) const {
+StorageFormat GgufExport::format_of(const ExpectedTensor& tensor, StorageFormat stored,
+                                    const std::optional<QuantMix>& mix) const {
   const WeightUse use = use_of(*tensor.pattern);
   if (use == WeightUse::Parameter || tensor.name.ends_with("block_sparse_moe.gate.weight")) return DType::f32;
-  const StorageFormat stored = weights_->require(tensor.name).format;
   if (mix) {
     if (use == WeightUse::Table)
       if (const auto format = mix->format_of_table(tensor.shape[1])) return *format;
@@ -135,23 +149,23 @@ StorageFormat GgufExport::format_of(const ExpectedTensor& tensor, const std::opt
                                                                                               : stored;
 }
 
-void GgufExport::plan(const ExpectedTensor& tensor, const std::optional<QuantMix>& mix) {
+void GgufExport::plan(const ExpectedTensor& tensor, const std::string& source, const std::optional<QuantMix>& mix) {
   const std::string name = gguf_name(tensor.name);
-  if (!plan_.empty() && plan_.back().name == name) return sources_.back().names.push_back(tensor.name);  // the next expert
-  const StorageFormat format = format_of(tensor, mix);
+  if (!plan_.empty() && plan_.back().name == name) return sources_.back().names.push_back(source);  // the next expert
+  const StorageFormat format = format_of(tensor, weights_->require(source).format, mix);
   const Shape& shape = tensor.shape;
   const size_t heads = config_.num_attention_heads, rank = config_.kv_lora_rank;
   if (tensor.pattern->where == Where::Expert) {
-    add(name, format, {config_.num_experts, shape[0], shape[1]}, {Form::Stored, {tensor.name}});
+    add(name, format, {config_.num_experts, shape[0], shape[1]}, {Form::Stored, {source}});
   } else if (tensor.name.ends_with(".A_log")) {
-    add(name, format, {shape.elements(), 1}, {Form::Decays, {tensor.name}});
+    add(name, format, {shape.elements(), 1}, {Form::Decays, {source}});
   } else if (use_of(*tensor.pattern) == WeightUse::Dense) {
-    add(name, format, {heads, rank, config_.qk_nope_head_dim}, {Form::Keys, {tensor.name}});
-    add(gguf_value_b_name(name), format, {heads, config_.v_head_dim, rank}, {Form::Values, {tensor.name}});
+    add(name, format, {heads, rank, config_.qk_nope_head_dim}, {Form::Keys, {source}});
+    add(gguf_value_b_name(name), format, {heads, config_.v_head_dim, rank}, {Form::Values, {source}});
   } else if (shape.rank() == 3) {
-    add(name, format, {1, shape[0], 1, shape[2]}, {Form::Stored, {tensor.name}});  // a convolution
+    add(name, format, {1, shape[0], 1, shape[2]}, {Form::Stored, {source}});  // a convolution
   } else {
-    add(name, format, tensor.pattern->any_shape ? Shape{shape.elements()} : shape, {Form::Stored, {tensor.name}});
+    add(name, format, tensor.pattern->any_shape ? Shape{shape.elements()} : shape, {Form::Stored, {source}});
   }
 }
 
@@ -176,7 +190,7 @@ void GgufExport::write(const std::filesystem::path& file, ThreadPool& pool, cons
     const Source& source = sources_[i];
     std::vector<StoredTensor> parts;
     for (const std::string& name : source.names) parts.push_back(weights_->require(name));
-    if (source.form == Form::Stored && parts[0].format == tensor.format) {
+    if (source.form == Form::Stored && all_stored_as(tensor.format, parts)) {
       for (const StoredTensor& part : parts) {
         for (size_t at = 0; at < part.bytes.size(); at += kChunkBytes)
           put(tensor, part.bytes.subspan(at, std::min<size_t>(kChunkBytes, part.bytes.size() - at)));
@@ -210,9 +224,8 @@ void GgufExport::write(const std::filesystem::path& file, ThreadPool& pool, cons
         row.resize(cols);
         for (size_t r = slice.begin; r < slice.end; ++r) {
           reader->read(begin + r, row.data());
-          if (!all_finite(row.data(), cols))
-            raise(ErrorCode::Corrupt, "{}: tensor '{}' holds a value that is not finite, in row {}; `kilin verify` lists all",
-                  parts[0].file, source.names[0], begin + r);
+          const auto [origin, origin_row] = reader->origin(begin + r);
+          require_representable(origin, origin_row, row, tensor.format);
           encode_row(tensor.format, rounding_, row.data(), cols, chunk.data() + r * row_bytes);
         }
       });

@@ -25,7 +25,8 @@ struct GgufExportOptions {
 
 /// Plan first, then write. Matrices that are in their format already are copied bit for bit; all else passes through fp32, some
 /// rows at a time, so that memory does not grow with the model. What llama.cpp wants as fp32 is fp32: norms, the router, its
-/// bias, convolutions, decays. The low-rank gates and beta keep their plain format, and so does kv_b_proj, in two parts.
+/// bias, convolutions, decays. The low-rank gates and beta keep their plain format, and so does kv_b_proj, in two parts. A
+/// model with tied word embeddings gets an output.weight of its own, without which llama.cpp does not load it.
 class GgufExport {
  public:
   /// Called with bytes of the file that are written, and all of them.
@@ -40,7 +41,8 @@ class GgufExport {
   std::vector<std::filesystem::path> source_files() const { return weights_->files(); }
 
   /// Quantises and writes on the threads of `pool`. The file appears whole or not at all.
-  /// @throws Corrupt for a value that is not finite, naming its tensor; Io; and what `progress` throws
+  /// @throws Corrupt for a value that is not finite or more than its format holds, naming its tensor; Io; and what `progress`
+  /// throws
   void write(const std::filesystem::path& file, ThreadPool& pool, const Progress& progress = {}) const;
 
  private:
@@ -50,9 +52,9 @@ class GgufExport {
     Form form = Form::Stored;
     std::vector<std::string> names;
   };
-  void plan(const ExpectedTensor& tensor, const std::optional<QuantMix>& mix);
+  void plan(const ExpectedTensor& tensor, const std::string& source, const std::optional<QuantMix>& mix);
   void add(std::string name, StorageFormat format, const Shape& shape, Source source);
-  StorageFormat format_of(const ExpectedTensor& tensor, const std::optional<QuantMix>& mix) const;
+  StorageFormat format_of(const ExpectedTensor& tensor, StorageFormat stored, const std::optional<QuantMix>& mix) const;
 
   ModelConfig config_;
   std::shared_ptr<const TensorStore> weights_;

@@ -7,12 +7,14 @@
 #include <map>
 
 #include "checkpoint/gguf_file.h"
+#include "checkpoint/safetensors_writer.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "model/gguf_names.h"
 #include "model/stored_values.h"
 #include "model/weight_use.h"
 #include "support/golden.h"
+#include "support/mini_gguf.h"
 
 namespace kilin {
 namespace {
@@ -179,6 +181,76 @@ TEST(GgufExport, HasTheShapesAndFormatsThatLlamaCppWants) {
     }
   }
   EXPECT_GT(kda * mla * moe, 0u);
+}
+
+TEST(GgufExport, OfTiedEmbeddingsHasAnOutputOfItsOwn) {
+  const TemporaryFolder folder;
+  testing::mini_gguf().without_tensor("output.weight").write(folder / "tied.gguf");
+  const auto files = ModelFiles::open(folder / "tied.gguf");
+  ASSERT_TRUE(files->config().tie_word_embeddings);
+  const auto back = exported(*files, folder / "x.gguf", std::nullopt);
+  const auto weights = back->weights(back->config());
+  EXPECT_EQ(values_of(weights->require("lm_head.weight")), values_of(weights->require("model.embed_tokens.weight")));
+}
+
+constexpr const char* kOddExpert = "model.layers.1.block_sparse_moe.experts.1.w1.weight";
+
+// The golden model in bf16, but for one expert that is f16 or f32 and begins with `value`.
+std::shared_ptr<const ModelFiles> with_an_odd_expert(const fs::path& folder, DType dtype, float value) {
+  const auto files = golden_model();
+  const auto weights = files->weights(files->config());
+  fs::create_directory(folder);
+  fs::copy_file(files->path() / "config.json", folder / "config.json");
+  std::vector<SafetensorsWriter::Planned> plan;
+  for (const std::string& name : weights->names())
+    plan.push_back({name, name == kOddExpert ? dtype : DType::bf16, weights->require(name).shape});
+  SafetensorsWriter writer(folder, plan, UINT64_MAX);
+  for (const auto& tensor : writer.tensors()) {
+    auto values = values_of(weights->require(tensor.name));
+    if (tensor.name == kOddExpert) values[0] = value;
+    std::vector<std::byte> bytes(tensor.bytes());
+    for (size_t i = 0; i < values.size(); ++i) {
+      const uint16_t half = tensor.dtype == DType::f16 ? to_f16(values[i]).bits : to_bf16(values[i]).bits;
+      if (tensor.dtype == DType::f32)
+        std::memcpy(&bytes[4 * i], &values[i], 4);
+      else
+        std::memcpy(&bytes[2 * i], &half, 2);
+    }
+    writer.write(tensor.name, bytes);
+  }
+  writer.commit();
+  return ModelFiles::open(folder);
+}
+
+TEST(GgufExport, ExpertsMayBeStoredInSeveralFormats) {
+  const TemporaryFolder folder;
+  for (const DType dtype : {DType::f16, DType::f32}) {
+    const std::string name(to_string(dtype));
+    const auto files = with_an_odd_expert(folder / name, dtype, 0.5f);
+    const auto back = exported(*files, folder / (name + ".gguf"), std::nullopt);
+    const auto before = files->weights(files->config()), after = back->weights(back->config());
+    for (const std::string& tensor : before->names()) {
+      if (tensor.find(".experts.") == std::string::npos) continue;
+      EXPECT_LT(difference(values_of(after->require(tensor)), values_of(before->require(tensor))), 1e-2) << name << tensor;
+    }
+  }
+}
+
+TEST(GgufExport, RefusesWhatAFormatCannotHoldByTheNameOfItsTensor) {
+  const TemporaryFolder folder;
+  const auto refusal = [&](const std::string& name, float value, std::optional<QuantType> type) {
+    try {
+      exported(*with_an_odd_expert(folder / name, DType::f32, value), folder / "x.gguf", type);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::Corrupt);
+      return std::string(error.what());
+    }
+    return std::string("nothing");
+  };
+  EXPECT_NE(refusal("a", NAN, std::nullopt).find(kOddExpert), std::string::npos);
+  EXPECT_NE(refusal("b", 3.4e38f, std::nullopt).find(kOddExpert), std::string::npos) << "would become infinite";
+  EXPECT_NE(refusal("c", -1e6f, QuantType::q8_0).find("holds -1000000"), std::string::npos);
+  EXPECT_FALSE(fs::exists(folder / "x.gguf"));
 }
 
 TEST(GgufExport, AFailureLeavesNothing) {

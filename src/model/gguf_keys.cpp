@@ -87,7 +87,7 @@ GgufKeys gguf_keys(const ModelConfig& c, const std::string& name, std::optional<
     if (id) keys.add_u32(fmt::format("tokenizer.ggml.{}_token_id", key), static_cast<uint32_t>(*id));
   };
   add_id("bos", c.bos_token_id);
-  add_id("eos", c.eos_token_ids.front());
+  add_id("eos", c.eos_token_ids.empty() ? std::nullopt : std::optional(c.eos_token_ids.front()));
   add_id("padding", c.pad_token_id);
   return keys;
 }

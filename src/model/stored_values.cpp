@@ -1,8 +1,12 @@
 #include "model/stored_values.h"
 
+#include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
+#include "core/error.h"
 #include "kernels/quant/blocks.h"
 
 namespace kilin {
@@ -19,6 +23,12 @@ void convert(const std::byte* bytes, size_t n, float* out) {
   }
 }
 
+float largest_in(StorageFormat format) {
+  if (format == DType::f32) return std::numeric_limits<float>::max();
+  if (format == DType::bf16) return to_float(bf16{0x7f7f});
+  return to_float(f16{0x7bff});  // of f16 itself, and of the scales of blocks
+}
+
 }  // namespace
 
 bool has_float_values(StorageFormat format) {
@@ -33,6 +43,16 @@ void read_values(const StoredTensor& tensor, size_t begin, size_t end, float* ou
   if (tensor.format == DType::f32 && n > 0) std::memcpy(out, bytes, n * sizeof(float));
   if (tensor.format == DType::f16) convert<f16>(bytes, n, out);
   if (tensor.format == DType::bf16) convert<bf16>(bytes, n, out);
+}
+
+void require_representable(const StoredTensor& tensor, std::optional<size_t> row, std::span<const float> values,
+                           StorageFormat format) {
+  const float most = largest_in(format);
+  const auto bad = std::ranges::find_if(values, [most](float x) { return !(std::fabs(x) <= most); });
+  if (bad == values.end()) return;
+  const std::string place = row ? fmt::format(" at [{}, {}]", *row, bad - values.begin()) : "";
+  raise(ErrorCode::Corrupt, "{}: tensor '{}' holds {}{}; expected numbers from -{} to {} to make {} of it", tensor.file,
+        printable(tensor.name), *bad, place, most, most, to_string(format));
 }
 
 }  // namespace kilin

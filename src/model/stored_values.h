@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
+#include <span>
 
 #include "checkpoint/tensor_store.h"
 
@@ -13,5 +15,11 @@ void read_values(const StoredTensor& tensor, size_t begin, size_t end, float* ou
 
 /// True for what read_values reads.
 bool has_float_values(StorageFormat format);
+
+/// Before values of a tensor are rounded to another format: holds them to what that can hold, of a block what its scales can.
+/// @param row the tensor's row that the values are, if they are one: for the message
+/// @throws Corrupt, naming the first value that is no number or too large, and its place
+void require_representable(const StoredTensor& tensor, std::optional<size_t> row, std::span<const float> values,
+                           StorageFormat format);
 
 }  // namespace kilin

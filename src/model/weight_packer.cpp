@@ -1,7 +1,6 @@
 #include "model/weight_packer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -17,22 +16,12 @@ namespace {
 
 constexpr size_t kPanelsASlice = 8;  // what one thread packs before it looks for more, and writes at once: about 200 KB
 
-// What scales in fp16 can hold.
-constexpr float kMostMagnitude = 65504;
-
 // One thread's memory.
 struct Scratch {
   std::vector<float> row;
   std::vector<std::byte> blocks;  // of 16 rows
   Tensor panels;                  // of a slice; 64-byte aligned
 };
-
-void require_to_quantise(const StoredTensor& tensor, size_t row, std::span<const float> values) {
-  const auto bad = std::ranges::find_if(values, [](float x) { return !(std::fabs(x) <= kMostMagnitude); });
-  if (bad != values.end())
-    raise(ErrorCode::Corrupt, "{}: tensor '{}' holds {} at [{}, {}]; expected numbers from -{} to {} to quantise", tensor.file,
-          printable(tensor.name), *bad, row, bad - values.begin(), kMostMagnitude, kMostMagnitude);
-}
 
 // Rows [begin, begin + count) in the panel's format, row-major.
 const std::byte* rows_as_blocks(const PlannedPack& pack, const StoredTensor& tensor, size_t begin, size_t count,
@@ -43,7 +32,7 @@ const std::byte* rows_as_blocks(const PlannedPack& pack, const StoredTensor& ten
   scratch.blocks.resize(kPanelRows * row_bytes);
   for (size_t r = 0; r < count; ++r) {
     read_values(tensor, (begin + r) * pack.cols, (begin + r + 1) * pack.cols, scratch.row.data());
-    require_to_quantise(tensor, begin + r, scratch.row);
+    require_representable(tensor, begin + r, scratch.row, pack.format);
     quantize_row(pack.format, Rounding::Searched, scratch.row.data(), pack.cols, scratch.blocks.data() + r * row_bytes);
   }
   return scratch.blocks.data();
