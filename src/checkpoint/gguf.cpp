@@ -192,9 +192,9 @@ class Parser {
     const auto offset = in_.number<uint64_t>(shown);
     if (offset % alignment != 0)
       corrupt("{} begins at byte {} of the data; expected a multiple of {} ({})", shown, offset, alignment, kGgufAlignmentKey);
-    return {{.name = std::string(tensor_name), .format = format, .shape = shape, .bytes = {}, .file = source_},
-            offset,
-            bytes_of(shown, format, shape)};
+    // Before the tensor is made, not among its initialisers: what throws there makes g++ 12 destroy its strings twice.
+    const uint64_t bytes = bytes_of(shown, format, shape);
+    return {{.name = std::string(tensor_name), .format = format, .shape = shape, .bytes = {}, .file = source_}, offset, bytes};
   }
 
   StorageFormat parse_format(const std::string& shown) {

@@ -165,6 +165,14 @@ TEST(Gguf, TensorsThatBreakTheFormatAreRefused) {
   expect_refused(one({16}, 0, 64).tensor("u", {8}, 0, zeros(32), 32), ErrorCode::Corrupt, "'t' and 'u' overlap");
 }
 
+TEST(Gguf, ABrokenTensorOfALongNameInAFileOfALongNameIsRefused) {
+  const std::string name(100, 'n'), source(100, 's');  // too long to lie inside of a string
+  const auto bytes = GgufBuilder().tensor(name, {48, 2}, 2, zeros(54)).bytes();
+  EXPECT_THROW(parse_gguf(bytes, source), Error);
+  const auto larger = GgufBuilder().tensor(name, {uint64_t{1} << 62}, 0, zeros(4)).bytes();
+  EXPECT_THROW(parse_gguf(larger, source), Error);
+}
+
 TEST(Gguf, BlockTypesThatAreNotReadAreRefusedByName) {
   for (const auto& [number, name] : std::vector<std::pair<uint32_t, std::string>>{
            {16, "IQ2_XXS"}, {19, "IQ1_S"}, {21, "IQ3_S"}, {34, "TQ1_0"}, {40, "NVFP4"}, {31, "Q4_0_4_4"}, {99, "type 99"}}) {

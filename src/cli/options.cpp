@@ -8,7 +8,6 @@
 #include <cmath>
 #include <limits>
 
-#include "checkpoint/gguf_file.h"
 #include "cli/context.h"
 #include "core/cpu_info.h"
 #include "core/error.h"
@@ -138,8 +137,6 @@ CLI::Option* add_model(CLI::App& app, std::optional<std::string>& target) {
 }
 
 std::filesystem::path model_path(const Context& context, const std::optional<std::string>& model) {
-  if (model && !std::filesystem::is_directory(*model) && !is_gguf(*model))
-    raise(ErrorCode::NotFound, "{}: is neither a folder nor a GGUF file; expected a model", printable(*model));
   if (model) return *model;
   if (!std::filesystem::is_directory(context.tiny_model))
     raise(ErrorCode::NotFound, "{}: the model that comes with Kilin is not there; name the folder of another one",

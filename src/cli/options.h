@@ -61,8 +61,8 @@ CLI::Option* add_texts(CLI::App& app, const std::string& name, std::vector<std::
 /// The positional MODEL: a folder or a GGUF file; left out, `target` stays empty.
 CLI::Option* add_model(CLI::App& app, std::optional<std::string>& target);
 
-/// The folder or file that MODEL names, or the folder of the embedded model. @throws NotFound if it is none, saying what was
-/// looked for where
+/// What MODEL names, whatever it is, or the folder of the embedded model. @throws NotFound if that one is not there, saying
+/// where it was looked for
 std::filesystem::path model_path(const Context& context, const std::optional<std::string>& model);
 
 }  // namespace kilin::cli

@@ -104,7 +104,7 @@ void add_quantize(CLI::App& app, Context& context) {
   std::vector<std::string> types = quant_type_names();
   types.emplace_back(kPlain);
   add_choice(*command, "--type", types, args->type,
-             fmt::format("What the large matrices become: {}, bf16", known_quant_types()))
+             fmt::format("What the large matrices become: bf16, {}", known_quant_types()))
       ->required();
   add_choice(*command, "--rounding", {"searched", "nearest"}, args->rounding,
              "searched: of several scales a block the one with the least error (default); nearest: the plain rule");

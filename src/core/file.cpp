@@ -1,10 +1,12 @@
 #include "core/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <system_error>
@@ -63,6 +65,36 @@ void flush_folder(const std::filesystem::path& folder) {
   if (::fsync(fd) != 0 && errno != EINVAL) raise_errno(folder.string());  // EINVAL: this file system knows no such thing
 }
 
+constexpr std::string_view kPart = ".part-";  // between a target's name and the numbers of process and writer
+
+// A writer holds a lock on its temporary file for as long as it lives. True as well where locks are not known, and there
+// nobody gets one.
+bool lock(int fd) { return ::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
+
+// False if somebody took the file for one left behind before it was locked.
+bool has_name(int fd) {
+  struct stat info {};
+  return ::fstat(fd, &info) != 0 || info.st_nlink > 0;
+}
+
+// Removes what writers of the target left that were killed, which may be as large as a model. What can't be looked at stays.
+void remove_leftovers(const std::filesystem::path& target) {
+  const std::filesystem::path folder = target.has_parent_path() ? target.parent_path() : ".";
+  const std::string stem = target.filename().string() + std::string(kPart);
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (!name.starts_with(stem) || name.size() == stem.size() ||
+        name.find_first_not_of("0123456789-", stem.size()) != std::string::npos)
+      continue;
+    const int fd = ::open(at->path().c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) continue;
+    const Descriptor descriptor{fd};
+    struct stat info {};
+    if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && ::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(at->path().c_str());
+  }
+}
+
 }  // namespace
 
 std::string read_file(const std::filesystem::path& file) {
@@ -119,15 +151,17 @@ AtomicFile::AtomicFile(const std::filesystem::path& target) : target_(end_of_lin
   struct stat info {};
   if (::stat(target_.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
     raise(ErrorCode::InvalidArgument, "{}: not a regular file, so it cannot be replaced", target.string());
-  // A name of its own for each writer. One that is taken was left behind by a process of the same number, which died: in a
-  // container numbers come again soon.
+  remove_leftovers(target_);
+  // A name of its own for each writer. One that is taken was left behind by a process of the same number, which died, where
+  // locks are not known: in a container numbers come again soon.
   static std::atomic<unsigned> writers{0};
   constexpr int kMostTries = 10000;
   for (int tries = 0; descriptor_ < 0; ++tries) {
     temporary_ = target_;
-    temporary_ += fmt::format(".part-{}-{}", ::getpid(), writers.fetch_add(1, std::memory_order_relaxed));
+    temporary_ += fmt::format("{}{}-{}", kPart, ::getpid(), writers.fetch_add(1, std::memory_order_relaxed));
     descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (descriptor_ < 0 && (errno != EEXIST || tries == kMostTries)) raise_errno(temporary_.string());
+    if (descriptor_ >= 0 && (!lock(descriptor_) || !has_name(descriptor_))) ::close(std::exchange(descriptor_, -1));
   }
 }
 
@@ -164,12 +198,9 @@ MappedFile AtomicFile::map() const { return {target_, descriptor_, size_of_regul
 
 void AtomicFile::commit() {
   if (::fsync(descriptor_) != 0) raise_errno(temporary_.string());
-  if (::close(std::exchange(descriptor_, -1)) != 0 || ::rename(temporary_.c_str(), target_.c_str()) != 0) {
-    const int code = errno;
-    ::unlink(temporary_.c_str());
-    errno = code;
-    raise_errno(target_.string());
-  }
+  // Closed after it has its name: until then the lock tells other writers that it is not left behind.
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) raise_errno(target_.string());
+  ::close(std::exchange(descriptor_, -1));
   flush_folder(target_.has_parent_path() ? target_.parent_path() : ".");
 }
 

@@ -168,9 +168,24 @@ TEST(AtomicFile, WritesNoFileThatSomebodyLeftUnderItsTemporaryName) {
   file.write("new");
   file.commit();
   EXPECT_EQ(read_file(folder / "target"), "new");
-  EXPECT_EQ(read_file(numbered(1)), "left behind");
   EXPECT_EQ(read_file(folder / "precious"), "precious");
   EXPECT_FALSE(fs::exists(folder / "nothing"));
+}
+
+TEST(AtomicFile, RemovesWhatKilledWritersLeftAndNothingElse) {
+  const testing::TemporaryFolder folder;
+  const std::vector<std::string> others = {"other.part-1-0", "target.part-", "target.part-x-0", "target", "target.part-3-0"};
+  for (const std::string& name : others)
+    if (name != "target.part-3-0") write_plain(folder / name, "old");
+  fs::create_directory(folder / "target.part-3-0");
+  write_plain(folder / "target.part-999999-0", "left behind");
+  AtomicFile alive(folder / "target");
+  EXPECT_FALSE(fs::exists(folder / "target.part-999999-0"));
+  alive.write("new");
+  AtomicFile second(folder / "target");  // takes the first for none
+  alive.commit();
+  EXPECT_EQ(read_file(folder / "target"), "new");
+  for (const std::string& name : others) EXPECT_TRUE(fs::exists(folder / name)) << name;
 }
 
 TEST(AtomicFile, ThroughALinkReplacesWhatTheLinkNames) {

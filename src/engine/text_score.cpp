@@ -72,7 +72,9 @@ void Divergence::add(std::span<const float> p_logits, std::span<const float> q_l
     const double share = std::exp(log_p);
     if (share > 0) divergence += share * (log_p - log_q);
   }
-  divergences_.push_back(std::isnan(divergence) ? INFINITY : std::max(divergence, 0.0));  // below 0 is rounding
+  // Where p is no distribution, no share of it compares as above 0.
+  const bool defined = std::isfinite(p.log_sum) && !std::isnan(divergence);
+  divergences_.push_back(!defined ? INFINITY : std::max(divergence, 0.0));  // below 0 is rounding
   if (p.first == q.first) ++same_first_;
 }
 

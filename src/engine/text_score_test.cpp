@@ -50,13 +50,16 @@ TEST(Divergence, IsWhatItsFormulaSays) {
 }
 
 TEST(Divergence, IgnoresWhatPExcludesAndIsInfiniteForWhatQExcludes) {
-  Divergence excluded_by_p, excluded_by_q, no_number;
+  Divergence excluded_by_p, excluded_by_q, no_number, no_base;
   excluded_by_p.add(std::vector<float>{0, -INFINITY}, std::vector<float>{0, -INFINITY});
   EXPECT_EQ(excluded_by_p.mean(), 0);
   excluded_by_q.add(std::vector<float>{0, 0}, std::vector<float>{0, -INFINITY});
   EXPECT_EQ(excluded_by_q.mean(), INFINITY);
   no_number.add(std::vector<float>{0, 0}, std::vector<float>{0, NAN});
   EXPECT_EQ(no_number.mean(), INFINITY);
+  no_base.add(std::vector<float>{NAN, 0}, std::vector<float>{0, 0});
+  no_base.add(std::vector<float>{INFINITY, 0}, std::vector<float>{0, 0});
+  EXPECT_EQ(no_base.quantile(0), INFINITY) << "both";
 }
 
 TEST(Divergence, QuantilesAreByNearestRank) {

@@ -69,13 +69,15 @@ GgufExport::GgufExport(const ModelFiles& files, const GgufExportOptions& options
   }
   std::optional<QuantMix> mix;
   if (options.type) mix.emplace(*options.type, config_.num_hidden_layers);
-  for (const ExpectedTensor& tensor : expected_tensors(config_)) plan(tensor, mix);
+  for (const ExpectedTensor& tensor : expected_tensors(config_)) plan(tensor, tensor.name, mix);
+  // llama.cpp does not load a Kimi-Linear model without it.
+  if (config_.tie_word_embeddings) plan(lm_head_of(config_), "model.embed_tokens.weight", mix);
 }
 
-StorageFormat GgufExport::format_of(const ExpectedTensor& tensor, const std::optional<QuantMix>& mix) const {
+StorageFormat GgufExport::format_of(const ExpectedTensor& tensor, StorageFormat stored,
+                                    const std::optional<QuantMix>& mix) const {
   const WeightUse use = use_of(*tensor.pattern);
   if (use == WeightUse::Parameter || tensor.name.ends_with("block_sparse_moe.gate.weight")) return DType::f32;
-  const StorageFormat stored = weights_->require(tensor.name).format;
   if (mix) {
     if (use == WeightUse::Table)
       if (const auto format = mix->format_of_table(tensor.shape[1])) return *format;
@@ -86,23 +88,23 @@ StorageFormat GgufExport::format_of(const ExpectedTensor& tensor, const std::opt
                                                                                               : stored;
 }
 
-void GgufExport::plan(const ExpectedTensor& tensor, const std::optional<QuantMix>& mix) {
+void GgufExport::plan(const ExpectedTensor& tensor, const std::string& source, const std::optional<QuantMix>& mix) {
   const std::string name = gguf_name(tensor.name);
-  if (!plan_.empty() && plan_.back().name == name) return sources_.back().names.push_back(tensor.name);  // the next expert
-  const StorageFormat format = format_of(tensor, mix);
+  if (!plan_.empty() && plan_.back().name == name) return sources_.back().names.push_back(source);  // the next expert
+  const StorageFormat format = format_of(tensor, weights_->require(source).format, mix);
   const Shape& shape = tensor.shape;
   const size_t heads = config_.num_attention_heads, rank = config_.kv_lora_rank;
   if (tensor.pattern->where == Where::Expert) {
-    add(name, format, {config_.num_experts, shape[0], shape[1]}, {Form::Stored, {tensor.name}});
+    add(name, format, {config_.num_experts, shape[0], shape[1]}, {Form::Stored, {source}});
   } else if (tensor.name.ends_with(".A_log")) {
-    add(name, format, {shape.elements(), 1}, {Form::Decays, {tensor.name}});
+    add(name, format, {shape.elements(), 1}, {Form::Decays, {source}});
   } else if (use_of(*tensor.pattern) == WeightUse::Dense) {
-    add(name, format, {heads, rank, config_.qk_nope_head_dim}, {Form::Keys, {tensor.name}});
-    add(gguf_value_b_name(name), format, {heads, config_.v_head_dim, rank}, {Form::Values, {tensor.name}});
+    add(name, format, {heads, rank, config_.qk_nope_head_dim}, {Form::Keys, {source}});
+    add(gguf_value_b_name(name), format, {heads, config_.v_head_dim, rank}, {Form::Values, {source}});
   } else if (shape.rank() == 3) {
-    add(name, format, {1, shape[0], 1, shape[2]}, {Form::Stored, {tensor.name}});  // a convolution
+    add(name, format, {1, shape[0], 1, shape[2]}, {Form::Stored, {source}});  // a convolution
   } else {
-    add(name, format, tensor.pattern->any_shape ? Shape{shape.elements()} : shape, {Form::Stored, {tensor.name}});
+    add(name, format, tensor.pattern->any_shape ? Shape{shape.elements()} : shape, {Form::Stored, {source}});
   }
 }
 

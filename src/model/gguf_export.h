@@ -27,7 +27,8 @@ struct GgufExportOptions {
 
 /// Plan first, then write. Matrices that are in their format already are copied bit for bit; all else passes through fp32, some
 /// rows at a time, so that memory does not grow with the model. What llama.cpp wants as fp32 is fp32: norms, the router, its
-/// bias, convolutions, decays. The low-rank gates and beta keep their plain format, and so does kv_b_proj, in two parts.
+/// bias, convolutions, decays. The low-rank gates and beta keep their plain format, and so does kv_b_proj, in two parts. A
+/// model with tied word embeddings gets an output.weight of its own, without which llama.cpp does not load it.
 class GgufExport {
  public:
   /// Called with bytes of the file that are written, and all of them.
@@ -55,9 +56,9 @@ class GgufExport {
     std::vector<std::string> names;
   };
   using Put = std::function<void(std::span<const std::byte>)>;  // the next bytes of the tensor whose turn it is
-  void plan(const ExpectedTensor& tensor, const std::optional<QuantMix>& mix);
+  void plan(const ExpectedTensor& tensor, const std::string& source, const std::optional<QuantMix>& mix);
   void add(std::string name, StorageFormat format, const Shape& shape, Source source);
-  StorageFormat format_of(const ExpectedTensor& tensor, const std::optional<QuantMix>& mix) const;
+  StorageFormat format_of(const ExpectedTensor& tensor, StorageFormat stored, const std::optional<QuantMix>& mix) const;
 
   ReadRow rows_of(Form form, std::span<const StoredTensor> parts, size_t cols) const;
   void copy(std::span<const StoredTensor> parts, const Put& put) const;

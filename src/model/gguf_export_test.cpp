@@ -15,6 +15,7 @@
 #include "model/stored_values.h"
 #include "model/weight_use.h"
 #include "support/golden.h"
+#include "support/mini_gguf.h"
 
 namespace kilin {
 namespace {
@@ -183,38 +184,74 @@ TEST(GgufExport, HasTheShapesAndFormatsThatLlamaCppWants) {
   EXPECT_GT(kda * mla * moe, 0u);
 }
 
-// The golden model in a folder of its own, with one tensor in another dtype.
-std::shared_ptr<const ModelFiles> with_one_tensor_as(const fs::path& folder, const std::string& other, DType dtype) {
+TEST(GgufExport, OfTiedEmbeddingsHasAnOutputOfItsOwn) {
+  const TemporaryFolder folder;
+  testing::mini_gguf().without_tensor("output.weight").write(folder / "tied.gguf");
+  const auto files = ModelFiles::open(folder / "tied.gguf");
+  ASSERT_TRUE(files->config().tie_word_embeddings);
+  const auto back = exported(*files, folder / "x.gguf", std::nullopt);
+  const auto weights = back->weights(back->config());
+  EXPECT_EQ(values_of(weights->require("lm_head.weight")), values_of(weights->require("model.embed_tokens.weight")));
+}
+
+constexpr const char* kOddExpert = "model.layers.1.block_sparse_moe.experts.1.w1.weight";
+
+// The golden model in bf16, but for one expert that is f16 or f32 and begins with `value`.
+std::shared_ptr<const ModelFiles> with_an_odd_expert(const fs::path& folder, DType dtype, float value) {
   const auto files = golden_model();
   const auto weights = files->weights(files->config());
+  fs::create_directory(folder);
+  fs::copy_file(files->path() / "config.json", folder / "config.json");
   std::vector<SafetensorsWriter::Planned> plan;
-  for (const std::string& name : weights->names()) {
-    const StoredTensor tensor = weights->require(name);
-    plan.push_back({name, name == other ? dtype : tensor.format.dtype(), tensor.shape});
-  }
+  for (const std::string& name : weights->names())
+    plan.push_back({name, name == kOddExpert ? dtype : DType::bf16, weights->require(name).shape});
   SafetensorsWriter writer(folder, plan, UINT64_MAX);
-  for (const auto& planned : writer.tensors()) {
-    const StoredTensor tensor = weights->require(planned.name);
-    std::vector<std::byte> bytes(planned.bytes());
-    encode_row(tensor, 0, values_of(tensor), planned.dtype, Rounding::Nearest, bytes.data());
-    writer.write(planned.name, bytes);
+  for (const auto& tensor : writer.tensors()) {
+    auto values = values_of(weights->require(tensor.name));
+    if (tensor.name == kOddExpert) values[0] = value;
+    std::vector<std::byte> bytes(tensor.bytes());
+    for (size_t i = 0; i < values.size(); ++i) {
+      const uint16_t half = tensor.dtype == DType::f16 ? to_f16(values[i]).bits : to_bf16(values[i]).bits;
+      if (tensor.dtype == DType::f32)
+        std::memcpy(&bytes[4 * i], &values[i], 4);
+      else
+        std::memcpy(&bytes[2 * i], &half, 2);
+    }
+    writer.write(tensor.name, bytes);
   }
   writer.commit();
-  fs::copy(files->path() / "config.json", folder / "config.json");
   return ModelFiles::open(folder);
 }
 
-TEST(GgufExport, JoinsExpertsOfSeveralDtypes) {
-  const std::string name = "model.layers.1.block_sparse_moe.experts.2.w1.weight";
-  for (const DType dtype : {DType::f16, DType::f32}) {  // f16 has as many bytes as bf16
-    const TemporaryFolder folder;
-    fs::create_directory(folder / "mixed");
-    const auto files = with_one_tensor_as(folder / "mixed", name, dtype);
-    const ModelConfig config = files->config();
-    const auto want = values_of(files->weights(config)->require(name));
-    const auto got = values_of(exported(*files, folder / "x.gguf", std::nullopt)->weights(config)->require(name));
-    EXPECT_LT(difference(got, want), 1e-2) << to_string(dtype);
+TEST(GgufExport, ExpertsMayBeStoredInSeveralFormats) {
+  const TemporaryFolder folder;
+  for (const DType dtype : {DType::f16, DType::f32}) {
+    const std::string name(to_string(dtype));
+    const auto files = with_an_odd_expert(folder / name, dtype, 0.5f);
+    const auto back = exported(*files, folder / (name + ".gguf"), std::nullopt);
+    const auto before = files->weights(files->config()), after = back->weights(back->config());
+    for (const std::string& tensor : before->names()) {
+      if (tensor.find(".experts.") == std::string::npos) continue;
+      EXPECT_LT(difference(values_of(after->require(tensor)), values_of(before->require(tensor))), 1e-2) << name << tensor;
+    }
   }
+}
+
+TEST(GgufExport, RefusesWhatAFormatCannotHoldByTheNameOfItsTensor) {
+  const TemporaryFolder folder;
+  const auto refusal = [&](const std::string& name, float value, std::optional<QuantType> type) {
+    try {
+      exported(*with_an_odd_expert(folder / name, DType::f32, value), folder / "x.gguf", type);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::Corrupt);
+      return std::string(error.what());
+    }
+    return std::string("nothing");
+  };
+  EXPECT_NE(refusal("a", NAN, std::nullopt).find(kOddExpert), std::string::npos);
+  EXPECT_NE(refusal("b", 3.4e38f, std::nullopt).find(kOddExpert), std::string::npos) << "would become infinite";
+  EXPECT_NE(refusal("c", -1e6f, QuantType::q8_0).find("holds -1000000"), std::string::npos);
+  EXPECT_FALSE(fs::exists(folder / "x.gguf"));
 }
 
 TEST(GgufExport, AFailureLeavesNothing) {

@@ -6,6 +6,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/gguf_file.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "model/gguf_config.h"
 #include "model/gguf_names.h"
 #include "model/gguf_tokenizer.h"
@@ -115,6 +116,7 @@ std::shared_ptr<const ModelFiles> ModelFiles::open(const fs::path& path) {
   if (is_gguf(path)) return std::make_shared<GgufFiles>(path);
   if (!fs::exists(path, ignored))
     raise(ErrorCode::NotFound, "{}: there is no such folder or file; expected a model", printable(path.string()));
+  MappedFile readable(path);  // says why a file can't be read, and what is no file
   raise(ErrorCode::NotFound, "{}: is neither a folder nor a GGUF file; expected a model: one of them",
         printable(path.string()));
 }

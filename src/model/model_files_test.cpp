@@ -55,11 +55,21 @@ TEST(ModelFiles, NoticeTheTemplateOfAnotherChatFormat) {
   EXPECT_NE(foreign->find("m.gguf: tokenizer.chat_template"), std::string::npos) << *foreign;
 }
 
-TEST(ModelFiles, OfWhatIsNeitherAreRefused) {
+TEST(ModelFiles, OfWhatIsNeitherAreRefusedByWhatItIs) {
   const TemporaryFolder folder;
   std::ofstream(folder / "m.gguf") << "something else";
-  EXPECT_THROW(ModelFiles::open(folder / "m.gguf"), Error);
-  EXPECT_THROW(ModelFiles::open(folder / "nothing"), Error);
+  const auto refusal = [&](const char* name) {
+    try {
+      ModelFiles::open(folder / name);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("nothing");
+  };
+  EXPECT_NE(refusal("m.gguf").find("neither a folder nor a GGUF file"), std::string::npos) << refusal("m.gguf");
+  EXPECT_NE(refusal("nothing").find("no such folder or file"), std::string::npos) << refusal("nothing");
+  std::filesystem::create_symlink("/dev/null", folder / "device");
+  EXPECT_NE(refusal("device").find("not a regular file"), std::string::npos) << refusal("device");
 }
 
 }  // namespace

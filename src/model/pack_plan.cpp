@@ -26,13 +26,6 @@ std::optional<BlockFormat> packed_format(const StoredTensor& stored, const Expec
   return stored.format.block();
 }
 
-// Of every model, tied or not.
-ExpectedTensor lm_head_of(const ModelConfig& config) {
-  const auto patterns = weight_patterns();
-  const auto at = std::ranges::find_if(patterns, [](const WeightPattern& p) { return use_of(p) == WeightUse::LmHead; });
-  return {std::string(at->pattern), {config.vocab_size, config.hidden_size}, &*at};
-}
-
 }  // namespace
 
 PackPlan PackPlan::of(const TensorStore& store, const ModelConfig& config, std::optional<QuantType> quantize) {

@@ -50,4 +50,10 @@ WeightUse use_of(const WeightPattern& pattern) {
   return at == std::end(kUses) ? Parameter : at->use;
 }
 
+ExpectedTensor lm_head_of(const ModelConfig& config) {
+  const auto patterns = weight_patterns();
+  const auto at = std::ranges::find_if(patterns, [](const WeightPattern& p) { return use_of(p) == WeightUse::LmHead; });
+  return {std::string(at->pattern), {config.vocab_size, config.hidden_size}, &*at};
+}
+
 }  // namespace kilin

@@ -22,4 +22,8 @@ WeightUse use_of(const WeightPattern& pattern);
 /// Whether a product reads it and nothing else does, so that blocks of it become panels.
 constexpr bool is_product(WeightUse use) { return use >= WeightUse::ExactProduct; }
 
+/// The product that makes logits as a tensor of its own, of every model: where word embeddings are tied, it is not stored, and
+/// the embedding stands in for it.
+ExpectedTensor lm_head_of(const ModelConfig& config);
+
 }  // namespace kilin
