@@ -73,7 +73,9 @@ TEST(SelectKernels, TakesAllOpsInTheirNaiveForm) {
 TEST(SelectKernels, RefusesAnUnknownOpAndListsTheKnown) {
   const std::string message =
       message_of(ErrorCode::InvalidArgument, [] { select_kernels(cpu_with_nothing(), {.isa = "", .naive = "add,softmax"}); });
-  EXPECT_EQ(message.find("KILIN_NAIVE: 'softmax' is not an op; known are all, matmul, quantize_rows, matmul_int8, matmul_transposed,"), 0u)
+  EXPECT_EQ(message.find(
+                "KILIN_NAIVE: 'softmax' is not an op; known are all, matmul, quantize_rows, matmul_int8, matmul_transposed,"),
+            0u)
       << message;
   EXPECT_THROW(select_kernels(cpu_with_nothing(), {.isa = "", .naive = "add,,sigmoid"}), Error);
 }

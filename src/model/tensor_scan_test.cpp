@@ -15,7 +15,8 @@ namespace kilin {
 namespace {
 
 StoredTensor stored(const Tensor& tensor) {
-  return {.name = "t", .format = tensor.dtype(), .shape = tensor.shape(), .bytes = {tensor.data(), tensor.bytes()}, .file = "f"};
+  return {
+      .name = "t", .format = tensor.dtype(), .shape = tensor.shape(), .bytes = {tensor.data(), tensor.bytes()}, .file = "f"};
 }
 
 // Values in [-1, 1), of several blocks.
