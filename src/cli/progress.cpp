@@ -1,6 +1,7 @@
 #include "cli/progress.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace kilin::cli {
@@ -15,7 +16,7 @@ std::string time_left(double share, double seconds) {
   if (share < 0.01 || share >= 1) return "";
   const double left = seconds / share * (1 - share);
   if (left < 2) return "";
-  const auto whole = static_cast<uint64_t>(std::min(left, 1e6) + 0.5);
+  const auto whole = std::lround(std::min(left, 1e6));
   if (whole >= 3600) return fmt::format("  {}:{:02}:{:02} left", whole / 3600, whole / 60 % 60, whole % 60);
   return fmt::format("  {}:{:02} left", whole / 60, whole % 60);
 }

@@ -117,6 +117,7 @@ std::string list_of(std::span<const DType> dtypes) {
 // By the names that stand in the file, each once: many tensors may be cut out of one.
 std::vector<std::string> stored_names(const TensorStore& store, const std::vector<std::string>& names) {
   std::vector<std::string> stored;
+  stored.reserve(names.size());
   for (const std::string& name : names) stored.push_back(store.stored_name(name));
   std::sort(stored.begin(), stored.end());
   stored.erase(std::unique(stored.begin(), stored.end()), stored.end());
