@@ -115,11 +115,13 @@ void measure(const Context& context, const Arguments& args) {
     Progress bar(context.err, "perplexity");
     for_each_prediction(engine, ids, window, [&](size_t prediction, std::span<const float> logits, int32_t next) {
       interrupts.check();
-      report.score.add(surprise(logits, next));
+      const Prediction own(logits);
+      report.score.add(own.surprise(next));
       if (base) {
         base->read(prediction, base_row);
-        report.base->add(surprise(base_row, next));
-        report.divergence.add(base_row, logits);
+        const Prediction stored(base_row);
+        report.base->add(stored.surprise(next));
+        report.divergence.add(stored, own);
       }
       if (saved) saved->append({logits.data(), 1, vocab_size});
       bar.update(prediction + 1, predictions);

@@ -10,20 +10,6 @@ namespace kilin {
 
 namespace {
 
-// log sum e^x, and where the largest x stands (the first of several).
-struct Normaliser {
-  double log_sum;
-  size_t first;
-};
-
-Normaliser normaliser_of(std::span<const float> logits) {
-  const auto largest = std::ranges::max_element(logits);
-  const auto max = static_cast<double>(*largest);
-  double sum = 0;
-  for (float x : logits) sum += std::exp(static_cast<double>(x) - max);
-  return {max + std::log(sum), static_cast<size_t>(largest - logits.begin())};
-}
-
 double ratio(double sum, size_t n) { return n == 0 ? 0 : sum / static_cast<double>(n); }
 
 }  // namespace
@@ -42,9 +28,17 @@ void for_each_prediction(Engine& engine, std::span<const int32_t> ids, size_t wi
   }
 }
 
-double surprise(std::span<const float> logits, int32_t id) {
-  return normaliser_of(logits).log_sum - static_cast<double>(logits[static_cast<size_t>(id)]);
+Prediction::Prediction(std::span<const float> logits) : logits_(logits) {
+  assert(!logits.empty());
+  const auto largest = std::ranges::max_element(logits);
+  const auto max = static_cast<double>(*largest);
+  double sum = 0;
+  for (float x : logits) sum += std::exp(static_cast<double>(x) - max);
+  log_sum_ = max + std::log(sum);
+  first_ = static_cast<size_t>(largest - logits.begin());
 }
+
+bool Prediction::is_distribution() const { return std::isfinite(log_sum_); }
 
 void TextScore::add(double surprise) {
   ++predictions_;
@@ -63,19 +57,17 @@ double TextScore::perplexity_error() const {
   return perplexity() * std::sqrt(variance);
 }
 
-void Divergence::add(std::span<const float> p_logits, std::span<const float> q_logits) {
-  assert(p_logits.size() == q_logits.size() && !p_logits.empty());
-  const Normaliser p = normaliser_of(p_logits), q = normaliser_of(q_logits);
+void Divergence::add(const Prediction& p, const Prediction& q) {
+  assert(p.size() == q.size());
   double divergence = 0;
-  for (size_t i = 0; i < p_logits.size(); ++i) {
-    const double log_p = static_cast<double>(p_logits[i]) - p.log_sum, log_q = static_cast<double>(q_logits[i]) - q.log_sum;
-    const double share = std::exp(log_p);
-    if (share > 0) divergence += share * (log_p - log_q);
+  for (size_t i = 0; i < p.size(); ++i) {
+    const double log_p = p.log_probability(i), share = std::exp(log_p);
+    if (share > 0) divergence += share * (log_p - q.log_probability(i));
   }
   // Where p is no distribution, no share of it compares as above 0.
-  const bool defined = std::isfinite(p.log_sum) && !std::isnan(divergence);
+  const bool defined = p.is_distribution() && !std::isnan(divergence);
   divergences_.push_back(!defined ? INFINITY : std::max(divergence, 0.0));  // below 0 is rounding
-  if (p.first == q.first) ++same_first_;
+  if (p.first() == q.first()) ++same_first_;
 }
 
 double Divergence::mean() const {

@@ -19,8 +19,27 @@ namespace kilin {
 void for_each_prediction(Engine& engine, std::span<const int32_t> ids, size_t window,
                          const std::function<void(size_t prediction, std::span<const float> logits, int32_t next)>& each);
 
-/// -log p(id), in nats. @pre id < logits.size()
-double surprise(std::span<const float> logits, int32_t id);
+/// The distribution over the next token that logits stand for, normalised once for all that is asked of it.
+class Prediction {
+ public:
+  /// @param logits must outlive it; at least one
+  explicit Prediction(std::span<const float> logits);
+
+  size_t size() const { return logits_.size(); }
+  /// log p(i), in nats.
+  double log_probability(size_t i) const { return static_cast<double>(logits_[i]) - log_sum_; }
+  /// -log p(id), in nats. @pre id < size()
+  double surprise(int32_t id) const { return -log_probability(static_cast<size_t>(id)); }
+  /// The most probable token; of equals the lowest id.
+  size_t first() const { return first_; }
+  /// False where a logit is NaN or infinite above, so that there are no probabilities.
+  bool is_distribution() const;
+
+ private:
+  std::span<const float> logits_;
+  double log_sum_;  // log sum e^logit
+  size_t first_;
+};
 
 /// Sums over predictions. Not thread-safe.
 class TextScore {
@@ -40,8 +59,8 @@ class TextScore {
 /// How far predictions q are from stored ones p of the same text. Not thread-safe.
 class Divergence {
  public:
-  /// KL(p || q) of one prediction in nats, and whether both put the same token first. @pre as many p as q, at least one
-  void add(std::span<const float> p_logits, std::span<const float> q_logits);
+  /// KL(p || q) of one prediction in nats, and whether both put the same token first. @pre as many p as q
+  void add(const Prediction& p, const Prediction& q);
 
   size_t predictions() const { return divergences_.size(); }
   double mean() const;

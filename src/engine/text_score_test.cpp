@@ -25,17 +25,19 @@ TEST(TextScore, NothingOrOneValueHasNoError) {
 
 TEST(Surprise, IsMinusTheLogOfTheProbability) {
   const std::vector<float> logits = {0, std::log(3.0f), -INFINITY};
-  EXPECT_NEAR(surprise(logits, 0), std::log(4.0), 1e-7);
-  EXPECT_NEAR(surprise(logits, 1), std::log(4.0 / 3), 1e-7);
-  EXPECT_EQ(surprise(logits, 2), INFINITY);
+  EXPECT_NEAR(Prediction(logits).surprise(0), std::log(4.0), 1e-7);
+  EXPECT_NEAR(Prediction(logits).surprise(1), std::log(4.0 / 3), 1e-7);
+  EXPECT_EQ(Prediction(logits).surprise(2), INFINITY);
 }
 
-TEST(Surprise, LargeLogitsDoNotOverflow) { EXPECT_NEAR(surprise(std::vector<float>{3e4f, 3e4f}, 1), std::log(2.0), 1e-9); }
+TEST(Surprise, LargeLogitsDoNotOverflow) {
+  EXPECT_NEAR(Prediction(std::vector<float>{3e4f, 3e4f}).surprise(1), std::log(2.0), 1e-9);
+}
 
 TEST(Divergence, OfTheSamePredictionsIsZero) {
   const std::vector<float> logits = {1, 2, 3};
   Divergence divergence;
-  divergence.add(logits, logits);
+  divergence.add(Prediction(logits), Prediction(logits));
   EXPECT_EQ(divergence.mean(), 0);
   EXPECT_EQ(divergence.largest(), 0);
   EXPECT_EQ(divergence.same_first(), 1);
@@ -44,21 +46,21 @@ TEST(Divergence, OfTheSamePredictionsIsZero) {
 TEST(Divergence, IsWhatItsFormulaSays) {
   // p = (1/4, 3/4), q = (1/2, 1/2)
   Divergence divergence;
-  divergence.add(std::vector<float>{0, std::log(3.0f)}, std::vector<float>{5, 5});
+  divergence.add(Prediction(std::vector<float>{0, std::log(3.0f)}), Prediction(std::vector<float>{5, 5}));
   EXPECT_NEAR(divergence.mean(), 0.25 * std::log(0.5) + 0.75 * std::log(1.5), 1e-7);
   EXPECT_EQ(divergence.same_first(), 0);  // of equal logits the first counts
 }
 
 TEST(Divergence, IgnoresWhatPExcludesAndIsInfiniteForWhatQExcludes) {
   Divergence excluded_by_p, excluded_by_q, no_number, no_base;
-  excluded_by_p.add(std::vector<float>{0, -INFINITY}, std::vector<float>{0, -INFINITY});
+  excluded_by_p.add(Prediction(std::vector<float>{0, -INFINITY}), Prediction(std::vector<float>{0, -INFINITY}));
   EXPECT_EQ(excluded_by_p.mean(), 0);
-  excluded_by_q.add(std::vector<float>{0, 0}, std::vector<float>{0, -INFINITY});
+  excluded_by_q.add(Prediction(std::vector<float>{0, 0}), Prediction(std::vector<float>{0, -INFINITY}));
   EXPECT_EQ(excluded_by_q.mean(), INFINITY);
-  no_number.add(std::vector<float>{0, 0}, std::vector<float>{0, NAN});
+  no_number.add(Prediction(std::vector<float>{0, 0}), Prediction(std::vector<float>{0, NAN}));
   EXPECT_EQ(no_number.mean(), INFINITY);
-  no_base.add(std::vector<float>{NAN, 0}, std::vector<float>{0, 0});
-  no_base.add(std::vector<float>{INFINITY, 0}, std::vector<float>{0, 0});
+  no_base.add(Prediction(std::vector<float>{NAN, 0}), Prediction(std::vector<float>{0, 0}));
+  no_base.add(Prediction(std::vector<float>{INFINITY, 0}), Prediction(std::vector<float>{0, 0}));
   EXPECT_EQ(no_base.quantile(0), INFINITY) << "both";
 }
 
@@ -66,12 +68,12 @@ TEST(Divergence, QuantilesAreByNearestRank) {
   Divergence divergence;
   EXPECT_EQ(divergence.quantile(0.99), 0);
   for (int i = 100; i >= 1; --i)  // q ever closer to p
-    divergence.add(std::vector<float>{0, 0}, std::vector<float>{0, static_cast<float>(i) / 100});
+    divergence.add(Prediction(std::vector<float>{0, 0}), Prediction(std::vector<float>{0, static_cast<float>(i) / 100}));
   Divergence largest;
-  largest.add(std::vector<float>{0, 0}, std::vector<float>{0, 1});
+  largest.add(Prediction(std::vector<float>{0, 0}), Prediction(std::vector<float>{0, 1}));
   EXPECT_EQ(divergence.largest(), largest.mean());
   Divergence second;
-  second.add(std::vector<float>{0, 0}, std::vector<float>{0, 0.99f});
+  second.add(Prediction(std::vector<float>{0, 0}), Prediction(std::vector<float>{0, 0.99f}));
   EXPECT_EQ(divergence.quantile(0.99), second.mean());
 }
 

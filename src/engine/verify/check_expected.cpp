@@ -108,7 +108,7 @@ Check check_perplexity(CheckReporter& reporter, Engine& engine, const std::vecto
     raise(ErrorCode::Corrupt, "{}: eval_window is {}; expected 1 to {}", source, window, engine.context_tokens());
   TextScore score;
   for_each_prediction(engine, ids, window, [&](size_t prediction, std::span<const float> logits, int32_t next) {
-    score.add(surprise(logits, next));
+    score.add(Prediction(logits).surprise(next));
     reporter.progress("expected perplexity", prediction + 1, ids.size() - 1);
   });
   const double perplexity = score.perplexity();
