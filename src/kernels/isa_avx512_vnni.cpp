@@ -14,7 +14,7 @@ inline constexpr Isa kIsa = Isa::Avx512Vnni;
 inline constexpr size_t kDotRows = 6, kDotColumns = 4, kKdaTileRows = 16, kScoreRows = 8;
 
 // Of products with panels: strips of kWidth outputs x rows.
-inline constexpr size_t kStrips = 4, kStripRows = 6;
+inline constexpr size_t kStrips = 4, kStripRows = 4;
 
 #include "kernels/generic/vec_avx512.inl"
 

@@ -31,25 +31,55 @@ inline Ints splat_word(const T* p) {
 // Scales of 256 columns of S strips.
 template <Int8Kind kKind, size_t S>
 struct ChunkScales {
-  static constexpr size_t kGroups = kInt8Group / kKind.group, kBlocks = kInt8Group / kKind.elements;
+  static constexpr size_t kGroups = kInt8Group / kKind.group, kGroupsOfBlock = kKind.elements / kKind.group;
+  static constexpr size_t kBlocks = kInt8Group / kKind.elements, kPairsOfBlock = kGroupsOfBlock / 2;
   Vec scale[kGroups][S];
   Vec dmin[kKind.has_offsets ? kBlocks : 1][S];
-  Ints offset[kKind.has_offsets ? kChunkSpans : 1][S];  // two int16 a lane, one for 16 columns each
+  Ints offset[kKind.has_offsets && kPairsOfBlock != 0 ? kGroups / 2 : 1][S];  // two int16 a lane, of two groups
 
   template <BlockFormat kFormat>
   void read(const PanelStrip<kFormat>& strip, size_t s, size_t chunk, size_t spans) {
-    constexpr size_t kGroupsOfBlock = PanelStrip<kFormat>::kGroups;
     for (size_t b = 0; b < spans * kSpanColumns / kKind.elements; ++b) {
       const size_t block = chunk * kBlocks + b;
       const Vec d = strip.d(block);
       for (size_t g = 0; g < kGroupsOfBlock; ++g) scale[b * kGroupsOfBlock + g][s] = strip.scale(block, g, d);
       if constexpr (kKind.has_offsets) {
         dmin[b][s] = strip.dmin(block);
-        constexpr size_t kSpansOfBlock = kKind.elements / kSpanColumns, kStep = kSpanColumns / kKind.group;
-        for (size_t i = 0; i < kSpansOfBlock; ++i)
-          offset[b * kSpansOfBlock + i][s] = plus(both(strip.offset(block, i * kStep), splat_int(0xffff)),
-                                                  shift_left<16>(strip.offset(block, i * kStep + kStep - 1)));
+        for (size_t i = 0; i < kPairsOfBlock; ++i)
+          offset[b * kPairsOfBlock + i][s] =
+              plus(both(strip.offset(block, 2 * i), splat_int(0xffff)), shift_left<16>(strip.offset(block, 2 * i + 1)));
       }
+    }
+  }
+};
+
+// What R rows bring along for a chunk: sums of their values by weight group.
+template <Int8Kind kKind, size_t R>
+struct ChunkSums {
+  static constexpr size_t kGroups = kInt8Group / kKind.group, kParts = kKind.group / kInt8SumGroup;
+  int32_t start[R][kGroups];  // where integer sums begin: the weight bytes are code_value + bias
+  int16_t sum[kKind.has_offsets ? R : 1][kGroups];
+
+  ChunkSums(const Int8Rows& x, size_t row, size_t chunk, size_t groups, int32_t bias) {
+    for (size_t r = 0; r < R; ++r) {
+      const int16_t* parts = x.sums.row(row + r) + chunk * kInt8Group / kInt8SumGroup;
+      if (groups == kGroups) {
+        fill<kGroups>(r, parts, bias);
+      } else {
+        int16_t padded[kInt8Group / kInt8SumGroup] = {};
+        std::copy_n(parts, groups * kParts, padded);
+        fill<kGroups>(r, padded, bias);
+      }
+    }
+  }
+
+ private:
+  template <size_t kCount>
+  void fill(size_t r, const int16_t* parts, int32_t bias) {
+    for (size_t g = 0; g < kCount; ++g) {
+      const int32_t of_group = kParts == 1 ? parts[g] : parts[kParts * g] + parts[kParts * g + 1];
+      start[r][g] = -bias * of_group;
+      if constexpr (kKind.has_offsets) sum[r][g] = static_cast<int16_t>(of_group);
     }
   }
 };
@@ -91,9 +121,10 @@ struct Int8Tile {
   template <size_t R>
   KILIN_NOINLINE void run(size_t row) const {
     constexpr size_t kHalves = kSpanColumns / kKind.group, kGroupQuads = kKind.group / 4;
+    const ChunkSums<kKind, R> sums(x, row, chunk, spans * kHalves, bias);
     const int8_t* values = x.values.row(row) + chunk * kInt8Group;
-    const int16_t* sums = x.sums.row(row) + chunk * kInt8Group / kInt8SumGroup;
-    const size_t value_stride = x.values.stride(), sum_stride = x.sums.stride();
+    const size_t stride = x.values.stride();
+    prefetch_rows(row + R, R);
     Vec f[R][S];
     clear(f);
     for (size_t span = 0; span < spans; ++span) {
@@ -101,14 +132,10 @@ struct Int8Tile {
       const Ints(*quads)[S] = codes.span(span, unpacked);
       KILIN_UNROLL
       for (size_t half = 0; half < kHalves; ++half) {
-        // The bytes are code_value + bias: the sums begin at -bias * sum(values).
-        const int32_t minus_bias = kHalves == 1 ? (-bias & 0xffff) | (-bias * 65536)
-                                   : half == 0  ? -bias & 0xffff
-                                                : -bias * 65536;
         Ints acc[R][S];
         KILIN_UNROLL
         for (size_t r = 0; r < R; ++r) {
-          const Ints start = dot2(splat_int(0), splat_int(minus_bias), splat_word(sums + r * sum_stride + 2 * span));
+          const Ints start = splat_int(sums.start[r][span * kHalves + half]);
           KILIN_UNROLL
           for (size_t s = 0; s < S; ++s) acc[r][s] = start;
         }
@@ -119,7 +146,7 @@ struct Int8Tile {
           for (size_t s = 0; s < S; ++s) w[s] = quads[q][s];
           KILIN_UNROLL
           for (size_t r = 0; r < R; ++r) {
-            const Ints xq = splat_word(values + r * value_stride + span * kSpanColumns + 4 * q);
+            const Ints xq = splat_word(values + r * stride + span * kSpanColumns + 4 * q);
             KILIN_UNROLL
             for (size_t s = 0; s < S; ++s) acc[r][s] = add_dots<kKind>(acc[r][s], w[s], xq);
           }
@@ -132,32 +159,46 @@ struct Int8Tile {
         }
       }
     }
-    if constexpr (kKind.has_offsets) add_offsets(sums, sum_stride, f);
-    for (size_t r = 0; r < R; ++r) {
-      const Vec scale = splat(x.scales.row(row + r)[chunk]);
-      float* out = y.row(row + r);
+    if constexpr (kKind.has_offsets) add_offsets(sums, f);
+    written.apply<R, S * kWidth>(y, row, n, [&](float* out, size_t out_stride) {
       KILIN_UNROLL
-      for (size_t s = 0; s < S; ++s) {
-        const size_t column = n + s * kWidth;
-        written.write(out, column, fma(scale, f[r][s], chunk == 0 ? zero() : written.read(out, column)));
+      for (size_t r = 0; r < R; ++r) {
+        const Vec scale = splat(x.scales.row(row + r)[chunk]);
+        KILIN_UNROLL
+        for (size_t s = 0; s < S; ++s) {
+          float* at = out + r * out_stride + s * kWidth;
+          store(at, fma(scale, f[r][s], chunk == 0 ? zero() : load(at)));
+        }
       }
-    }
+    });
   }
 
   template <size_t R>
-  void add_offsets(const int16_t* sums, size_t sum_stride, Vec (&f)[R][S]) const {
-    constexpr size_t kSpansOfBlock = kKind.elements / kSpanColumns;
-    for (size_t b = 0; b < spans / kSpansOfBlock; ++b) {
+  void add_offsets(const ChunkSums<kKind, R>& sums, Vec (&f)[R][S]) const {
+    constexpr size_t kPairs = ChunkScales<kKind, S>::kPairsOfBlock;
+    for (size_t b = 0; b < spans * kSpanColumns / kKind.elements; ++b) {
       KILIN_UNROLL
       for (size_t r = 0; r < R; ++r) {
         KILIN_UNROLL
         for (size_t s = 0; s < S; ++s) {
           Ints sum = splat_int(0);
-          for (size_t i = b * kSpansOfBlock; i < (b + 1) * kSpansOfBlock; ++i)
-            sum = dot2(sum, scales.offset[i][s], splat_word(sums + r * sum_stride + 2 * i));
+          if constexpr (kPairs == 0) {  // a block is a group, and its offset 1
+            sum = splat_int(sums.sum[r][b]);
+          } else {
+            for (size_t i = b * kPairs; i < (b + 1) * kPairs; ++i)
+              sum = dot2(sum, scales.offset[i][s], splat_word(&sums.sum[r][2 * i]));
+          }
           f[r][s] = fma(scales.dmin[b][s], to_floats(sum), f[r][s]);
         }
       }
+    }
+  }
+
+  // What the next tile reads first: rows are far apart, so that the CPU does not guess them.
+  void prefetch_rows(size_t row, size_t count) const {
+    for (size_t r = row; r < std::min(row + count, x.rows()); ++r) {
+      for (size_t i = 0; i < kInt8Group; i += 64) __builtin_prefetch(x.values.row(r) + chunk * kInt8Group + i);
+      for (size_t i = 0; i < S * kWidth; i += 16) __builtin_prefetch(y.row(r) + n + i, 1);
     }
   }
 };
@@ -168,18 +209,28 @@ struct Int8Product {
   MatView<float> y;
   StripColumns written;
 
-  // Up to so many rows the weights of the formats that models are mostly of go straight from the panel.
-  static constexpr size_t kFewRows = 4;
-  static constexpr bool goes_straight(BlockFormat format) {
-    return format == BlockFormat::q4_0 || format == BlockFormat::q8_0 || format == BlockFormat::q4_k ||
-           format == BlockFormat::q6_k;
+  // Up to so many rows the weights of the formats that models are mostly of go straight from the panel into the products, as
+  // often as tiles want them: it beats storing them as bytes first. Two strips side by side: with AVX-512 two streams from
+  // memory, which are faster than one.
+  static constexpr size_t kFewStrips = 2, kFewTileRows = 4;
+  static constexpr size_t few_rows(BlockFormat format) {
+    switch (format) {
+      case BlockFormat::q4_0:
+      case BlockFormat::q8_0:
+        return 128;
+      case BlockFormat::q4_k:
+      case BlockFormat::q6_k:
+        return 8;
+      default:
+        return 0;
+    }
   }
 
-  template <BlockFormat kFormat, size_t R>
+  template <BlockFormat kFormat, size_t S>
   void run_few_rows(size_t strip) const {
-    constexpr size_t S = 1;
     using Codes = PackedCodes<kFormat, S>;
-    const PanelStrip<kFormat> strips[S] = {PanelStrip<kFormat>(w, strip)};
+    PanelStrip<kFormat> strips[S];
+    for (size_t s = 0; s < S; ++s) strips[s] = PanelStrip<kFormat>(w, strip + s);
     const Ints codebook = PanelStrip<kFormat>::table();
     ChunkScales<kKindOf<kFormat>, S> scales;
     for (size_t k = 0, chunk = 0; k < w.cols(); k += kInt8Group, ++chunk) {
@@ -188,7 +239,7 @@ struct Int8Product {
       const Codes codes = {strips, k / kSpanColumns, codebook};
       const Int8Tile<kKindOf<kFormat>, S, Codes> tile = {codes, scales,  spans,         PanelStrip<kFormat>::kBias, x, chunk,
                                                          y,     written, strip * kWidth};
-      tile.template run<R>(0);
+      for_each_tile<kFewTileRows>(x.rows(), tile);
     }
   }
 
@@ -216,22 +267,10 @@ struct Int8Product {
   template <BlockFormat kFormat>
   void operator()() const {
     size_t strip = written.begin / kPanelRows * kStripsOfPanel;
-    if constexpr (goes_straight(kFormat)) {
-      for (; x.rows() <= kFewRows && strip * kWidth < written.end; ++strip) {
-        switch (x.rows()) {
-          case 1:
-            run_few_rows<kFormat, 1>(strip);
-            break;
-          case 2:
-            run_few_rows<kFormat, 2>(strip);
-            break;
-          case 3:
-            run_few_rows<kFormat, 3>(strip);
-            break;
-          case 4:
-            run_few_rows<kFormat, 4>(strip);
-            break;
-        }
+    if constexpr (few_rows(kFormat) != 0) {
+      if (x.rows() <= few_rows(kFormat)) {
+        for (; (strip + kFewStrips) * kWidth <= written.end; strip += kFewStrips) run_few_rows<kFormat, kFewStrips>(strip);
+        for (; strip * kWidth < written.end; ++strip) run_few_rows<kFormat, 1>(strip);
       }
     }
     for (; (strip + kStrips) * kWidth <= written.end; strip += kStrips) run_many_rows<kFormat, kStrips>(strip);

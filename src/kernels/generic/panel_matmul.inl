@@ -39,14 +39,24 @@ struct FloatTile {
   template <size_t R>
   KILIN_NOINLINE void run(size_t row) const {
     Vec acc[R][S];
-    KILIN_UNROLL
-    for (size_t r = 0; r < R; ++r) {
-      KILIN_UNROLL
-      for (size_t s = 0; s < S; ++s) acc[r][s] = k == 0 ? zero() : written.read(y.row(row + r), n + s * kWidth);
+    clear(acc);
+    if (k != 0) {
+      written.apply<R, S * kWidth>(y, row, n, [&](const float* out, size_t stride) {
+        KILIN_UNROLL
+        for (size_t r = 0; r < R; ++r) {
+          KILIN_UNROLL
+          for (size_t s = 0; s < S; ++s) acc[r][s] = load(out + r * stride + s * kWidth);
+        }
+      });
     }
     add_products(x.row(row) + k, x.stride(), 1, weights, S * kWidth, columns, acc);
-    for (size_t r = 0; r < R; ++r)
-      for (size_t s = 0; s < S; ++s) written.write(y.row(row + r), n + s * kWidth, acc[r][s]);
+    written.apply<R, S * kWidth>(y, row, n, [&](float* out, size_t stride) {
+      KILIN_UNROLL
+      for (size_t r = 0; r < R; ++r) {
+        KILIN_UNROLL
+        for (size_t s = 0; s < S; ++s) store(out + r * stride + s * kWidth, acc[r][s]);
+      }
+    });
   }
 };
 

@@ -69,11 +69,12 @@ struct PanelStrip {
     read_quads(span, codebook, quads, stride, std::make_index_sequence<kSpanQuads>());
   }
 
-  // Asks for the codes, or what else the panels hold there, that come so many bytes later. Past the matrix it does nothing.
+  // Asks for the codes, or what else the panels hold there, that come so many bytes later. Into the second cache: asked for the
+  // first, lines would fill its few slots for misses. Past the matrix it does nothing.
   void prefetch(size_t span) const {
-    constexpr size_t kAhead = 4096;
+    constexpr size_t kAhead = 3072;
     KILIN_UNROLL
-    for (size_t v = 0; v < kTraits.bits; ++v) __builtin_prefetch(codes + span * kLayout.span + v * kPanelVector + kAhead);
+    for (size_t v = 0; v < kTraits.bits; ++v) __builtin_prefetch(codes + span * kLayout.span + v * kPanelVector + kAhead, 0, 2);
   }
 
   const uint8_t* block(size_t b) const { return blocks + b * kLayout.block; }
@@ -101,23 +102,26 @@ struct PanelStrip {
   Ints offset(size_t b, size_t s) const { return kTraits.elements == 256 ? bytes(b, kLayout.offsets, s) : splat_int(1); }
 };
 
-// The columns of y that a product may write, by strips of kWidth: whole ones, or at either end some of their lanes.
+// The columns of y that a product may write. Strips may reach beyond them at either end.
 struct StripColumns {
   size_t begin, end;  // of y
 
-  bool whole(size_t column) const { return column >= begin && column + kWidth <= end; }
-  Vec read(const float* row, size_t column) const {
-    if (whole(column)) return load(row + column);
-    float lanes[kWidth] = {};
-    for (size_t i = 0; i < kWidth; ++i)
-      if (column + i >= begin && column + i < end) lanes[i] = row[column + i];
-    return load(lanes);
+  // Calls f(out, stride) for outputs [n, n + kColumns) of rows [row, row + R): y's own place if all of it may be written, else
+  // a copy whose wanted columns go back.
+  template <size_t R, size_t kColumns, typename F>
+  void apply(MatView<float> y, size_t row, size_t n, const F& f) const {
+    if (begin <= n && n + kColumns <= end) return f(y.row(row) + n, y.stride());
+    float copy[R * kColumns] = {};
+    for_each_wanted(n, R, kColumns, [&](size_t r, size_t i) { copy[r * kColumns + i] = y.row(row + r)[n + i]; });
+    f(static_cast<float*>(copy), kColumns);
+    for_each_wanted(n, R, kColumns, [&](size_t r, size_t i) { y.row(row + r)[n + i] = copy[r * kColumns + i]; });
   }
-  void write(float* row, size_t column, Vec v) const {
-    if (whole(column)) return store(row + column, v);
-    float lanes[kWidth];
-    store(lanes, v);
-    for (size_t i = 0; i < kWidth; ++i)
-      if (column + i >= begin && column + i < end) row[column + i] = lanes[i];
+
+ private:
+  template <typename F>
+  KILIN_NOINLINE void for_each_wanted(size_t n, size_t rows, size_t columns, const F& f) const {
+    const size_t first = begin > n ? begin - n : 0, last = std::min(columns, end - n);
+    for (size_t r = 0; r < rows; ++r)
+      for (size_t i = first; i < last; ++i) f(r, i);
   }
 };
