@@ -38,8 +38,11 @@ def figures(report: dict) -> dict:
 
 
 def table(ours: dict, theirs: dict) -> str:
+    def digits(value):
+        return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
+
     def cell(values):
-        return f"{statistics.median(values):.3g} ({min(values):.3g} to {max(values):.3g})"
+        return f"{digits(statistics.median(values))} ({digits(min(values))} to {digits(max(values))})"
 
     lines = [f"{'':<28} {'kilin':>26} {'llama.cpp':>26} {'ratio':>7}"]
     for name in ours:
