@@ -19,6 +19,7 @@ void add_perplexity(CLI::App& app, Context& context);
 void add_inspect(CLI::App& app, Context& context);
 void add_verify(CLI::App& app, Context& context);
 void add_synth(CLI::App& app, Context& context);
+void add_bench(CLI::App& app, Context& context);
 void add_info(CLI::App& app, Context& context);
 
 }  // namespace kilin::cli

@@ -49,6 +49,7 @@ void describe_program(CLI::App& app, Context& context) {
   add_inspect(app, context);
   add_verify(app, context);
   add_synth(app, context);
+  add_bench(app, context);
   add_info(app, context);
   // After the commands, which would inherit it.
   app.footer(

@@ -59,6 +59,26 @@ uint64_t parse_unsigned(std::string_view option, std::string_view text, Range ra
   return value;
 }
 
+std::vector<size_t> parse_unsigned_list(std::string_view option, std::string_view text, Range range) {
+  if (text == "none") return {};
+  const std::string expected =
+      fmt::format("whole numbers from {} to {} with commas between, as in 512,2048, or none", range.min, range.max);
+  if (text.empty()) raise(ErrorCode::InvalidArgument, "{} is empty; expected {}", option, expected);
+  std::vector<size_t> numbers;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string_view piece = text.substr(begin, end - begin);
+    size_t number = 0;
+    const auto [stop, error] = std::from_chars(piece.data(), piece.data() + piece.size(), number);
+    if (error != std::errc() || stop != piece.data() + piece.size() || number < range.min || number > range.max)
+      raise(ErrorCode::InvalidArgument, "{} is '{}', whose number {} is {}; expected {}", option, printable(text),
+            numbers.size() + 1, piece.empty() ? "empty" : fmt::format("'{}'", printable(piece)), expected);
+    numbers.push_back(number);
+    begin = end + 1;
+  }
+  return numbers;
+}
+
 double parse_number(std::string_view option, std::string_view text) {
   const auto value = parse_whole<double>(option, text, "a number");
   if (!std::isfinite(value)) raise(ErrorCode::InvalidArgument, "{} is {}; expected a finite number", option, text);
@@ -95,6 +115,13 @@ CLI::Option* add_unsigned(CLI::App& app, const std::string& name, std::optional<
                           const std::string& description, Range range) {
   return add_parsed(app, name, "N", description, [&target, range](const std::string& option, const std::string& text) {
     target = parse_unsigned(option, text, range);
+  });
+}
+
+CLI::Option* add_unsigned_list(CLI::App& app, const std::string& name, std::vector<size_t>& target,
+                               const std::string& description, Range range) {
+  return add_parsed(app, name, "N,...", description, [&target, range](const std::string& option, const std::string& text) {
+    target = parse_unsigned_list(option, text, range);
   });
 }
 

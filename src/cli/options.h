@@ -29,6 +29,9 @@ struct Range {
 uint64_t parse_unsigned(std::string_view option, std::string_view text, Range range = {});
 double parse_number(std::string_view option, std::string_view text);  ///< finite
 
+/// "512,2048": whole numbers with commas between, each in the range; "none" is an empty list.
+std::vector<size_t> parse_unsigned_list(std::string_view option, std::string_view text, Range range = {});
+
 /// The number of threads that `--threads` asks for; without it as many as this process may use.
 size_t thread_count(const std::optional<uint64_t>& threads);
 
@@ -41,6 +44,8 @@ CLI::Option* add_unsigned(CLI::App& app, const std::string& name, size_t& target
                           Range range = {});
 CLI::Option* add_unsigned(CLI::App& app, const std::string& name, std::optional<uint64_t>& target,
                           const std::string& description, Range range = {});
+CLI::Option* add_unsigned_list(CLI::App& app, const std::string& name, std::vector<size_t>& target,
+                               const std::string& description, Range range = {});
 CLI::Option* add_number(CLI::App& app, const std::string& name, std::optional<double>& target, const std::string& description);
 
 /// A text that is not empty. @param type what help calls it: "FILE". @param expected for the refusal of an empty one

@@ -49,6 +49,21 @@ TEST(Options, IdsStandBetweenCommas) {
     EXPECT_NE(refusal([&] { parse_ids("--ids", bad); }), "") << bad;
 }
 
+TEST(Options, ListsOfNumbersStandBetweenCommas) {
+  EXPECT_EQ(parse_unsigned_list("--depth", "0,4096", {0, 9999}), (std::vector<size_t>{0, 4096}));
+  EXPECT_EQ(parse_unsigned_list("--depth", "7", {1, 9}), (std::vector<size_t>{7}));
+  EXPECT_TRUE(parse_unsigned_list("--depth", "none").empty());
+  for (const char* bad :
+       {"", ",", "1,,2", "1,", ",1", "1, 2", "-1", "0", "10", "1,10", "x", "1.5", "none,1", "99999999999999999999"})
+    EXPECT_NE(refusal([&] { parse_unsigned_list("--depth", bad, {1, 9}); }), "") << bad;
+  EXPECT_EQ(
+      refusal([] {
+        parse_unsigned_list("--depth", "1,x", {1, 9});
+      }),
+      "--depth is '1,x', whose number 2 is 'x'; expected whole numbers from 1 to 9 with commas between, as in 512,2048, or "
+      "none");
+}
+
 TEST(Options, RefusalsNameOptionValueAndWhatWasExpected) {
   const std::string message = refusal([] { parse_unsigned("--top-k", "many"); });
   for (const char* part : {"--top-k", "many", "whole number"}) EXPECT_NE(message.find(part), std::string::npos) << message;

@@ -65,7 +65,7 @@ Engine::Engine(LoadedModel model, const EngineOptions& options)
   running_.reserve(options.max_sequences);
 }
 
-ExecContext Engine::context() { return {pool_, kernels_, communicator_, workspace_, taps_, activations_}; }
+ExecContext Engine::context() { return {pool_, kernels_, communicator_, workspace_, taps_, activations_, profile_}; }
 
 void Engine::check_ids(std::span<const int32_t> ids, size_t before) const {
   if (ids.empty()) raise(ErrorCode::InvalidArgument, "the prompt is empty; expected at least one token");
@@ -197,6 +197,7 @@ void Engine::compute_batch() {
       model_.model.logits(ctx, hidden.rows(row, row + rows), logits.rows(0, rows));
     }
     const Request& request = *fed.request;
+    const StageScope stage = ctx.stage(Stage::Sampling);
     fed.id = sampler_.sample(logits[in_block], request.params_.sampling, request.ids_, request.ids_.size());
     ++row;
   }

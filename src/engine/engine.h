@@ -84,6 +84,9 @@ class Engine {
   /// Shows inner values of all later steps to `taps`; null shows none.
   void set_taps(Taps* taps) { taps_ = taps; }
 
+  /// Adds up all later steps in `profile`; null ends it. Changes no byte of what is computed.
+  void set_profile(StageProfile* profile) { profile_ = profile; }
+
  private:
   struct Fed {
     std::shared_ptr<Request> request;  // alive until its listener was called, whoever else holds it
@@ -117,6 +120,7 @@ class Engine {
   Workspace workspace_;
   Sampler sampler_;
   Taps* taps_ = nullptr;
+  StageProfile* profile_ = nullptr;
 
   std::deque<std::shared_ptr<Request>> waiting_;   // in order of arrival; without memory unless they continue a sequence
   std::vector<std::shared_ptr<Request>> running_;  // hold a slot and all the pages that they can need

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "kernels/kernel_table.h"
+#include "kernels/peaks.h"
 
 namespace kilin {
 
@@ -23,23 +24,28 @@ bool supports(const CpuInfo& cpu, Isa isa);
 namespace scalar {
 extern const KernelTable kKernels;
 extern const MathTable kMath;
+extern const PeakTable kPeaks;
 }  // namespace scalar
 #if defined(__x86_64__)
 namespace avx2 {
 extern const KernelTable kKernels;
 extern const MathTable kMath;
+extern const PeakTable kPeaks;
 }  // namespace avx2
 namespace avx512 {
 extern const KernelTable kKernels;
 extern const MathTable kMath;
+extern const PeakTable kPeaks;
 }  // namespace avx512
 namespace avx2_vnni {
 extern const KernelTable kKernels;
 extern const MathTable kMath;
+extern const PeakTable kPeaks;
 }  // namespace avx2_vnni
 namespace avx512_vnni {
 extern const KernelTable kKernels;
 extern const MathTable kMath;
+extern const PeakTable kPeaks;
 }  // namespace avx512_vnni
 #endif
 

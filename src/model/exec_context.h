@@ -8,6 +8,7 @@
 #include "core/workspace.h"
 #include "kernels/kernel_table.h"
 #include "parallel/communicator.h"
+#include "trace/stage_profile.h"
 #include "trace/taps.h"
 
 namespace kilin {
@@ -28,6 +29,13 @@ struct ExecContext {
   Workspace& workspace;
   Taps* taps = nullptr;
   ActivationType activations = ActivationType::f32;
+  StageProfile* profile = nullptr;
+
+  /// What follows, while the scope lives, is work of `stage`.
+  [[nodiscard]] StageScope stage(Stage stage) const { return {profile, stage}; }
+  void count(const StageCost& cost) const {
+    if (profile != nullptr) profile->add(cost);
+  }
 
   void tap(Value value, int layer, MatView<float> values) const {
     if (taps != nullptr) taps->at({value, layer}, TensorView::of(values));

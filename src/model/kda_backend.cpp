@@ -49,6 +49,24 @@ void gate(ExecContext& ctx, const KdaParameters& p, MatView<float> f) {
   });
 }
 
+// A sequence's tails are read and written; the weights once a call.
+StageCost conv_cost(const ForwardBatch& batch, const KdaParameters& p) {
+  const uint64_t channels = p.conv.rows(), width = p.conv.cols();
+  StageCost cost = {.weight_bytes = channels * width * sizeof(float), .fp32_operations = 2 * batch.tokens() * channels * width};
+  for (size_t n = 0; n < batch.sequences.size(); ++n)
+    if (batch.tokens_of(n) > 0) cost.state_bytes += 2 * (width - 1) * channels * sizeof(float);
+  return cost;
+}
+
+// Of the recurrence itself, a token and head: the decay K V, its correction and its reading 2 K V for each of S^T k, k v^T and
+// S^T q. What chunks compute for the same is their own affair.
+StageCost recurrence_cost(const ForwardBatch& batch, const KdaParameters& p) {
+  StageCost cost = {.fp32_operations = 7 * batch.tokens() * p.heads * p.head_dim * p.head_dim};
+  for (size_t n = 0; n < batch.sequences.size(); ++n)
+    if (batch.tokens_of(n) > 0) cost.state_bytes += 2 * p.heads * kda_state_floats(p.head_dim, p.head_dim) * sizeof(float);
+  return cost;
+}
+
 // A thread's, in whole cache lines: neighbours' scratch shares none.
 size_t scratch_floats(const KdaParameters& p) {
   const size_t floats =
@@ -65,6 +83,8 @@ void KdaBackend::forward(ExecContext& ctx, const ForwardBatch& batch, int layer,
   const MatView<float> qkv = frame.matrix(tokens, 3 * width);  // [T, 3P] after convolution and SiLU
   const MatView<float> q = qkv.columns(0, width), k = qkv.columns(width, 2 * width), v = qkv.columns(2 * width, 3 * width);
 
+  StageScope stage = ctx.stage(Stage::KdaConvGates);
+  ctx.count(conv_cost(batch, p));
   convolve(ctx, batch, state_layer, p.conv, inputs.qkv, qkv);
   ctx.tap(Value::AttentionQueries, layer, q);
   ctx.tap(Value::AttentionKeys, layer, k);
@@ -76,6 +96,8 @@ void KdaBackend::forward(ExecContext& ctx, const ForwardBatch& batch, int layer,
   l2_norm(ctx, q, p.head_dim, 1.0f / std::sqrt(static_cast<float>(p.head_dim)));  // scale after the norm; k has none
   l2_norm(ctx, k, p.head_dim, 1.0f);
 
+  stage.next(Stage::KdaRecurrence);
+  ctx.count(recurrence_cost(batch, p));
   const std::span<float> scratch = frame.array<float>(ctx.pool.size() * scratch_floats(p));
   RecurrentStatePool& states = batch.pools->states;
   ctx.pool.parallel_for(batch.sequences.size() * p.heads, 1, [&](const Slice& s) {

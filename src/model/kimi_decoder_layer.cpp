@@ -45,6 +45,7 @@ void KimiDecoderLayer::forward(ExecContext& ctx, const LinearRecurrentBackend& b
   Workspace::Frame frame(ctx.workspace);
   auto normed = frame.matrix(x.rows(), hidden_);
   auto contribution = frame.matrix(x.rows(), hidden_);
+  const StageScope stage = ctx.stage(Stage::Norms);  // the modules open their own inside
 
   ctx.tap(Value::LayerInput, layer_, x);
   input_layernorm_.apply(ctx, x, normed);
@@ -59,7 +60,12 @@ void KimiDecoderLayer::forward(ExecContext& ctx, const LinearRecurrentBackend& b
   post_attention_layernorm_.apply(ctx, x, normed);
   ctx.tap(Value::MlpInput, layer_, normed);
   const ActivationRows rows(ctx, frame, normed);
-  std::visit([&](const auto& mlp) { mlp.forward(ctx, rows, contribution); }, mlp_);
+  std::visit(Overloaded{[&](const KimiMoe& moe) { moe.forward(ctx, rows, contribution); },
+                        [&](const KimiMlp& mlp) {
+                          const StageScope dense = ctx.stage(Stage::DenseMlp);
+                          mlp.forward(ctx, rows, contribution);
+                        }},
+             mlp_);
   ctx.communicator.all_reduce(contribution);
   ctx.tap(Value::MlpOutput, layer_, contribution);
   add(ctx, contribution, x);

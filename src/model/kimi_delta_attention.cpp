@@ -59,6 +59,7 @@ void KimiDeltaAttention::forward(ExecContext& ctx, const LinearRecurrentBackend&
                                  MatView<const float> x, MatView<float> out) const {
   Workspace::Frame frame(ctx.workspace);
   const size_t tokens = x.rows();
+  StageScope stage = ctx.stage(Stage::KdaProjections);
   const ActivationRows rows(ctx, frame, x);     // once: eight products read them
   auto qkv = frame.matrix(tokens, 3 * width_);  // [T, 3P] raw q | k | v, before the convolution
   auto low = frame.matrix(tokens, head_dim_);   // [T, K]
@@ -77,6 +78,7 @@ void KimiDeltaAttention::forward(ExecContext& ctx, const LinearRecurrentBackend&
 
   backend.forward(ctx, batch, layer_, state_layer_, parameters(), inputs, heads);
 
+  stage.next(Stage::KdaOutput);
   gated_rms_norm(ctx, heads, o_norm_.as<const float>(), gate, head_dim_, eps_);  // norm, weight, then a *sigmoid* gate
   o_proj_.apply(ctx, ActivationRows(ctx, frame, heads), out);
 }

@@ -34,10 +34,14 @@ void KimiLinearForCausalLM::forward(ExecContext& ctx, const ForwardBatch& batch,
   Workspace::Frame frame(ctx.workspace);
   auto x = frame.matrix(batch.tokens(), config_.hidden_size);  // [T, hidden] the residual stream
 
-  gather_rows(ctx, embed_tokens_, batch.token_ids, x);
+  {
+    const StageScope stage = ctx.stage(Stage::Embedding);
+    gather_rows(ctx, embed_tokens_, batch.token_ids, x);
+  }
   ctx.tap(Value::TokenEmbeddings, Site::kModel, x);
   for (const KimiDecoderLayer& layer : layers_) layer.forward(ctx, *backend_, batch, x);
 
+  const StageScope stage = ctx.stage(Stage::Norms);
   for (size_t i = 0; i < batch.logit_rows.size(); ++i) std::ranges::copy(x[batch.logit_rows[i]], hidden.row(i));
   norm_.apply(ctx, hidden, hidden);
   ctx.tap(Value::Norm, Site::kModel, hidden);
@@ -46,6 +50,7 @@ void KimiLinearForCausalLM::forward(ExecContext& ctx, const ForwardBatch& batch,
 void KimiLinearForCausalLM::logits(ExecContext& ctx, MatView<const float> hidden, MatView<float> out) const {
   FloatModeGuard float_mode;
   Workspace::Frame frame(ctx.workspace);
+  const StageScope stage = ctx.stage(Stage::LmHead);
   lm_head_.apply(ctx, ActivationRows(ctx, frame, hidden), out);
 }
 

@@ -42,6 +42,7 @@ KimiMlaAttention KimiMlaAttention::load(WeightSource& source, const std::string&
 void KimiMlaAttention::forward(ExecContext& ctx, const ForwardBatch& batch, MatView<const float> x, MatView<float> out) const {
   Workspace::Frame frame(ctx.workspace);
   const size_t tokens = x.rows();
+  StageScope stage = ctx.stage(Stage::MlaProjections);
   const ActivationRows rows(ctx, frame, x);
   auto q = frame.matrix(tokens, heads_ * query_dim());  // [T, heads x (nope + rope)]; the rope channels are never rotated
   auto latent = frame.matrix(tokens, latent_width());   // [T, rank + rope] c | k_rope
@@ -52,6 +53,8 @@ void KimiMlaAttention::forward(ExecContext& ctx, const ForwardBatch& batch, MatV
   const MatView<float> c = latent.columns(0, rank_);
   kv_a_layernorm_.apply(ctx, c, c);  // the latent only; k_rope has no norm
 
+  stage.next(Stage::MlaAttention);
+  count_attention(ctx, batch);
   for (size_t n = 0; n < batch.sequences.size(); ++n) {
     const SequenceSpan& sequence = batch.sequences[n];
     const size_t begin = batch.cu_seqlens[n], end = batch.cu_seqlens[n + 1];
@@ -66,7 +69,31 @@ void KimiMlaAttention::forward(ExecContext& ctx, const ForwardBatch& batch, MatV
     }
   }
   ctx.tap(Value::AttentionHeadOutputs, layer_, heads);
+  stage.next(Stage::MlaOutput);
   o_proj_.apply(ctx, ActivationRows(ctx, frame, heads), out);
+}
+
+// Latents are written and read once, by a query and key: scores and the weighted sum, in the heads' own width or, absorbed, in
+// the latents'. Absorbed, all rows of a batch need kv_b_proj but once; to decompress is a product, which counts itself.
+void KimiMlaAttention::count_attention(ExecContext& ctx, const ForwardBatch& batch) const {
+  if (ctx.profile == nullptr) return;
+  StageCost cost;
+  const size_t row_bytes = latent_row_bytes(batch.pools->latents.dimensions().type, latent_width());
+  for (size_t n = 0; n < batch.sequences.size(); ++n) {
+    const uint64_t rows = batch.tokens_of(n), start = batch.sequences[n].start;
+    if (rows == 0) continue;
+    const uint64_t pairs = rows * start + rows * (rows + 1) / 2;  // of a query and a key that it sees
+    cost.latent_bytes += rows * row_bytes;
+    if (batch.sequences[n].mode == ForwardMode::Extend) {
+      cost.latent_bytes += (start + rows) * row_bytes;
+      cost.fp32_operations += 2 * heads_ * pairs * (query_dim() + value_);
+    } else {
+      cost.latent_bytes += pairs * row_bytes;
+      cost.fp32_operations += 2 * heads_ * (pairs * (latent_width() + rank_) + rows * rank_ * (nope_ + value_));
+      cost.weight_bytes = kv_b_proj_.view.bytes();
+    }
+  }
+  ctx.profile->add(cost);
 }
 
 void KimiMlaAttention::extend(ExecContext& ctx, const ForwardBatch& batch, size_t n, MatView<const float> q,

@@ -28,6 +28,8 @@ class KimiMlaAttention {
   void decode(ExecContext& ctx, const LatentKvPool& pool, std::span<const PageId> pages, size_t position,
               MatView<const float> q, MatView<float> heads) const;
 
+  void count_attention(ExecContext& ctx, const ForwardBatch& batch) const;
+
   size_t query_dim() const { return nope_ + rope_; }
   size_t latent_width() const { return rank_ + rope_; }
   /// Rows of kv_b_proj: by head [k_nope | v].

@@ -46,6 +46,7 @@ void KimiMoe::forward(ExecContext& ctx, const ActivationRows& x, MatView<float> 
   auto expert_out = frame.matrix(tokens * top_k, hidden_);  // sorted by expert, not yet weighted
   auto shared = frame.matrix(tokens, hidden_);
 
+  StageScope stage = ctx.stage(Stage::Router);
   gate_.apply(ctx, x, logits);
   ctx.tap(Value::RouterLogits, layer_, logits);
   ctx.pool.parallel_for(tokens, grain(experts_.size() * 16), [&](const Slice& s) {
@@ -57,6 +58,7 @@ void KimiMoe::forward(ExecContext& ctx, const ActivationRows& x, MatView<float> 
   ctx.tap(Value::ExpertWeights, layer_, routing.weights);
 
   const Dispatch dispatch = sort_by_expert(frame, routing.ids);
+  stage.next(Stage::Experts);
   run_experts(ctx, dispatch, x, expert_out);
   ctx.pool.parallel_for(tokens, grain(top_k * hidden_), [&](const Slice& s) {
     for (size_t t = s.begin; t < s.end; ++t) {
@@ -66,6 +68,7 @@ void KimiMoe::forward(ExecContext& ctx, const ActivationRows& x, MatView<float> 
     }
   });
   ctx.tap(Value::RoutedOutput, layer_, out);
+  stage.next(Stage::SharedExpert);
   shared_experts_.forward(ctx, x, shared);
   ctx.tap(Value::SharedExpertOutput, layer_, shared);
   add(ctx, shared, out);  // not scaled
@@ -127,10 +130,26 @@ ProductRows KimiMoe::gather(ExecContext& ctx, Workspace::Frame& frame, const Dis
   return MatView<const float>(sorted);
 }
 
+// An expert's weights are read once for all the rows that were sent to it.
+void KimiMoe::count_experts(ExecContext& ctx, const Dispatch& d, const ProductRows& x) const {
+  if (ctx.profile == nullptr) return;
+  StageCost cost;
+  for (size_t i = 0; i < d.blocks.size(); ++i) {
+    if (i > 0 && d.blocks[i].expert == d.blocks[i - 1].expert) continue;
+    const Expert& e = experts_[d.blocks[i].expert];
+    cost.weight_bytes += e.w1.bytes() + e.w3.bytes() + e.w2.bytes();
+    ++cost.experts;
+  }
+  const uint64_t operations = 2 * d.token_of.size() * 3 * hidden_ * intermediate_;
+  (std::holds_alternative<Int8Rows>(x) ? cost.int8_operations : cost.fp32_operations) = operations;
+  ctx.profile->add(cost);
+}
+
 void KimiMoe::run_experts(ExecContext& ctx, const Dispatch& d, const ActivationRows& x, MatView<float> expert_out) const {
   Workspace::Frame frame(ctx.workspace);
   const size_t rows = d.token_of.size();
   const ProductRows in = gather(ctx, frame, d, x.for_layout(layout_));
+  count_experts(ctx, d, in);
   auto gate = frame.matrix(rows, intermediate_);
   auto up = frame.matrix(rows, intermediate_);
 

@@ -43,6 +43,7 @@ class KimiMoe {
   void check_ids(MatView<const int32_t> ids) const;
   Dispatch sort_by_expert(Workspace::Frame& frame, MatView<const int32_t> ids) const;
   ProductRows gather(ExecContext& ctx, Workspace::Frame& frame, const Dispatch& dispatch, const ProductRows& x) const;
+  void count_experts(ExecContext& ctx, const Dispatch& dispatch, const ProductRows& x) const;
   void run_experts(ExecContext& ctx, const Dispatch& dispatch, const ActivationRows& x, MatView<float> expert_out) const;
 
   ExactLinear gate_;                // [experts, hidden], fp32 arithmetic

@@ -3,6 +3,7 @@
 namespace kilin {
 
 ActivationRows::ActivationRows(ExecContext& ctx, Workspace::Frame& frame, MatView<const float> x) : exact_(x), rounded_(x) {
+  const StageScope stage = ctx.stage(Stage::Activations);
   switch (ctx.activations) {
     case ActivationType::f32:
       return;

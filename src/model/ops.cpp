@@ -12,6 +12,12 @@ constexpr size_t kTileRows = 64;      // rows of x a tile of a matrix product: t
 size_t int8_scales(size_t cols) { return (cols + kInt8Group - 1) / kInt8Group; }
 size_t int8_sums(size_t cols) { return (cols + kInt8SumGroup - 1) / kInt8SumGroup; }
 
+StageCost cost_of(const PackedMatrix& w, const ProductRows& x, size_t rows) {
+  const uint64_t operations = 2 * rows * w.rows() * w.cols();
+  const bool int8 = std::holds_alternative<Int8Rows>(x);
+  return {.weight_bytes = w.bytes(), .int8_operations = int8 ? operations : 0, .fp32_operations = int8 ? 0 : operations};
+}
+
 template <typename F>
 void for_row_slices(ExecContext& ctx, MatView<const float> x, size_t work_per_element, F f) {
   ctx.pool.parallel_for(x.rows(), grain(x.cols() * work_per_element), [&](const Slice& s) { f(s.begin, s.end); });
@@ -26,6 +32,7 @@ size_t tile_columns(size_t work_per_column) { return std::clamp<size_t>((grain(w
 void matmul(ExecContext& ctx, const PackedMatrix& w, const ProductRows& x, MatView<float> y) {
   const size_t rows = y.rows();
   if (rows == 0) return;
+  ctx.count(cost_of(w, x, rows));
   const size_t row_tiles = (rows + kTileRows - 1) / kTileRows;
   const size_t rows_per_tile = std::min(rows, kTileRows);
   const size_t columns = tile_columns(w.cols() * rows_per_tile);
@@ -63,6 +70,7 @@ size_t int8_rows_bytes(size_t rows, size_t cols) {
 }
 
 void gather_rows(ExecContext& ctx, const PackedMatrix& table, std::span<const int32_t> ids, MatView<float> out) {
+  ctx.count({.weight_bytes = ids.size() * table.bytes_per_row()});
   for_row_slices(ctx, out, 1, [&](size_t begin, size_t end) {
     ctx.kernels.gather_rows(table, ids.subspan(begin, end - begin), out.rows(begin, end));
   });

@@ -128,7 +128,12 @@ class ModelRunner {
     return all;
   }
 
-  ExecContext context(Taps* taps = nullptr) { return {pool_, kernels_, communicator_, workspace_, taps, activations_}; }
+  /// Adds up all later runs in `profile`.
+  void set_profile(StageProfile* profile) { profile_ = profile; }
+
+  ExecContext context(Taps* taps = nullptr) {
+    return {pool_, kernels_, communicator_, workspace_, taps, activations_, profile_};
+  }
   const ModelConfig& config() const { return config_; }
   KimiLinearForCausalLM& model() { return model_; }
   MemoryPools& pools() { return pools_; }
@@ -150,6 +155,7 @@ class ModelRunner {
   LocalCommunicator communicator_;
   Workspace workspace_;
   MemoryPools pools_;
+  StageProfile* profile_ = nullptr;
 };
 
 }  // namespace kilin::testing

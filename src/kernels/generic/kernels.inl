@@ -17,4 +17,5 @@
 #include "kernels/generic/recurrent_kda.inl"
 #include "kernels/generic/mla.inl"
 #include "kernels/generic/softmax.inl"
+#include "kernels/generic/peaks.inl"
 // clang-format on

@@ -28,3 +28,9 @@ const KernelTable kKernels = {
 };
 
 const MathTable kMath = {.exp = exp, .softplus = softplus, .sigmoid = sigmoid};
+
+const PeakTable kPeaks = {
+    .int8_dot = {.operations_per_round = kPeakChains * kWidth * 8, .run = run_int8_dots},
+    .fp32_fma = {.operations_per_round = kPeakChains * kWidth * 2, .run = run_fp32_fmas},
+    .read = read_streams,
+};

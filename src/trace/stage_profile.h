@@ -1,0 +1,114 @@
+// Where a step's time goes: seconds, bytes and operations by stage of the forward pass.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <utility>
+
+namespace kilin {
+
+/// The parts of a step, in the order in which a token passes them.
+enum class Stage : uint8_t {
+  Embedding,       // rows of embed_tokens
+  Norms,           // RMS norms, and the sums of the residual stream
+  Activations,     // rounding of the rows that products read, to int8 or bf16
+  KdaProjections,  // q, k, v, beta, and the low-rank pairs of decay and output gate
+  KdaConvGates,    // convolution and SiLU, decay, sigmoid of beta, l2 norms
+  KdaRecurrence,   // the delta rule
+  KdaOutput,       // gated norm and o_proj
+  MlaProjections,  // q, the latent and its norm
+  MlaAttention,    // latents written, decompressed or absorbed, and read by all heads
+  MlaOutput,       // o_proj
+  Router,          // scores, choice, and the rows sorted by expert
+  Experts,         // the routed experts and their weighted sum
+  SharedExpert,
+  DenseMlp,  // of the layers without experts
+  LmHead,
+  Sampling,
+};
+inline constexpr size_t kStages = static_cast<size_t>(Stage::Sampling) + 1;
+
+/// "embedding", "norms", ..., "kda_recurrence", ..., "lm_head", "sampling"
+std::string_view to_string(Stage stage);
+
+/// What some work must do at least, from shapes: every byte of weights, states and latents counts once a product or a read
+/// however often a kernel comes back to it; activations, which stay in caches, and vectors of weights (norms, biases) do not.
+struct StageCost {
+  uint64_t weight_bytes = 0;     ///< of matrices and convolutions; of experts, those that a row was sent to
+  uint64_t state_bytes = 0;      ///< KDA states and convolution tails, read and written
+  uint64_t latent_bytes = 0;     ///< MLA latents, read or written
+  uint64_t int8_operations = 0;  ///< of integer products; a multiplication and an addition count as two
+  uint64_t fp32_operations = 0;  ///< of fp32 products, of the delta rule and of attention
+  uint64_t experts = 0;          ///< routed experts whose weights were read, summed over the layers
+
+  uint64_t bytes() const { return weight_bytes + state_bytes + latent_bytes; }
+  uint64_t operations() const { return int8_operations + fp32_operations; }
+  StageCost& operator+=(const StageCost& other);
+  friend bool operator==(const StageCost&, const StageCost&) = default;
+};
+
+/// Adds up what scopes report. The time of a stage is exclusive: a scope inside another one stops the outer one's clock. One
+/// thread at a time, the one that runs the step; loops that it shares with others are its time too. Does not allocate.
+class StageProfile {
+ public:
+  /// Nanoseconds from any fixed point on.
+  using Clock = std::function<uint64_t()>;
+  static Clock steady_clock();
+
+  struct Total {
+    uint64_t ns = 0;
+    StageCost cost;
+  };
+
+  /// Counts bytes and operations only, and reads no clock.
+  StageProfile() = default;
+  explicit StageProfile(Clock clock) : clock_(std::move(clock)) {}
+
+  bool has_times() const { return static_cast<bool>(clock_); }
+  const Total& operator[](Stage stage) const { return totals_[static_cast<size_t>(stage)]; }
+  Total sum() const;  ///< of all stages
+
+  /// Charges what is done to the open stage; outside of all stages it is charged to none. Counted in every case by sum().
+  void add(const StageCost& cost);
+
+  /// Forgets all that was added up. @pre no scope is open
+  void clear();
+
+ private:
+  friend class StageScope;
+  static constexpr size_t kOutside = kStages;  // its own total, which is no stage's
+  /// Charges the time since the last change to the open stage, and opens another. @returns the one that was open
+  size_t change_to(size_t stage);
+
+  Clock clock_;
+  std::array<Total, kStages + 1> totals_{};
+  size_t open_ = kOutside;
+  uint64_t changed_ns_ = 0;
+};
+
+/// Opens a stage while it lives; then the one before goes on. Without a profile it does nothing.
+class StageScope {
+ public:
+  StageScope(StageProfile* profile, Stage stage) : profile_(profile) {
+    if (profile_ != nullptr) outer_ = profile_->change_to(static_cast<size_t>(stage));
+  }
+  ~StageScope() {
+    if (profile_ != nullptr) profile_->change_to(outer_);
+  }
+  StageScope(const StageScope&) = delete;
+  StageScope& operator=(const StageScope&) = delete;
+
+  /// Ends this stage and begins another one in its place.
+  void next(Stage stage) {
+    if (profile_ != nullptr) profile_->change_to(static_cast<size_t>(stage));
+  }
+
+ private:
+  StageProfile* profile_;
+  size_t outer_ = 0;
+};
+
+}  // namespace kilin
