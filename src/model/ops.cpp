@@ -42,8 +42,15 @@ void matmul_tile(const KernelTable& kernels, const PackedMatrix& w, const Produc
                  size_t end, MatView<float> y) {
   if (const auto* int8 = std::get_if<Int8Rows>(&x))
     kernels.matmul_int8(w, int8->slice(from, to), begin, end, y.rows(from, to));
+  else if (const auto* rounded = std::get_if<MatView<const bf16>>(&x))
+    kernels.matmul_bf16(w, rounded->rows(from, to), begin, end, y.rows(from, to));
   else
     kernels.matmul(w, std::get<MatView<const float>>(x).rows(from, to), begin, end, y.rows(from, to));
+}
+
+void round_to_bf16(ExecContext& ctx, MatView<const float> x, MatView<bf16> out) {
+  for_row_slices(ctx, x, 1,
+                 [&](size_t begin, size_t end) { ctx.kernels.round_to_bf16(x.rows(begin, end), out.rows(begin, end)); });
 }
 
 void quantize_rows(ExecContext& ctx, MatView<const float> x, const Int8Rows& out) {

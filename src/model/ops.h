@@ -10,8 +10,8 @@
 
 namespace kilin {
 
-/// Rows that a product reads: fp32, or int8 if the weight has panels.
-using ProductRows = std::variant<MatView<const float>, Int8Rows>;
+/// Rows that a product reads: fp32; or bf16 if the weight is of bf16, by row; or int8 if it has panels.
+using ProductRows = std::variant<MatView<const float>, MatView<const bf16>, Int8Rows>;
 
 /// y = x W^T: x [T, in], W [out, in], y [T, out].
 void matmul(ExecContext& ctx, const PackedMatrix& w, const ProductRows& x, MatView<float> y);
@@ -19,6 +19,9 @@ void matmul(ExecContext& ctx, const PackedMatrix& w, const ProductRows& x, MatVi
 /// The same for rows [from, to) of x and columns [begin, end) of y [T, out], on this thread.
 void matmul_tile(const KernelTable& kernels, const PackedMatrix& w, const ProductRows& x, size_t from, size_t to, size_t begin,
                  size_t end, MatView<float> y);
+
+/// out = x as bf16.
+void round_to_bf16(ExecContext& ctx, MatView<const float> x, MatView<bf16> out);
 
 /// out = x as int8.
 void quantize_rows(ExecContext& ctx, MatView<const float> x, const Int8Rows& out);
