@@ -57,15 +57,16 @@ void matmul(benchmark::State& state, const KernelTable& table) {
   report(state, flop, static_cast<double>(w.bytes()));
 }
 
-// The same against M rows of bf16.
+// The same against M rows of bf16, an odd number of cache lines apart, as the layers have them.
 void matmul_bf16(benchmark::State& state, const KernelTable& table) {
   const auto M = static_cast<size_t>(state.range(0)), K = static_cast<size_t>(state.range(1)),
              N = static_cast<size_t>(state.range(2));
-  const Tensor weights = random_bf16(N, K), x = random_bf16(M, K), y = random_matrix(M, N);
+  const size_t stride = ((K + 31) / 32 | 1) * 32;
+  const Tensor weights = random_bf16(N, K), x = random_bf16(M, stride), y = random_matrix(M, N);
   const PackedMatrix w(DType::bf16, N, K, weights.data());
   const double flop = 2.0 * static_cast<double>(M * N * K);
   bench::run_beside(state, bench::bf16_peak(table.isa), flop, bytes_of(weights), [&] {
-    table.matmul_bf16(w, {x.as<const bf16>(), M, K}, 0, N, view(y));
+    table.matmul_bf16(w, {x.as<const bf16>(), M, K, stride}, 0, N, view(y));
   });
   report(state, flop, static_cast<double>(w.bytes()));
 }
@@ -194,7 +195,7 @@ const bool kRegistered = [] {
     const KernelTable* table = kernels_of(isa);
     if (!table || !supports(CpuInfo::detect(), isa)) continue;
     const auto name = [&](const char* op) { return std::string(op) + "/" + std::string(to_string(isa)); };
-    for (const auto& [op, product] : {std::pair("matmul", matmul), std::pair("matmul_bf16", matmul_bf16)})
+    for (const auto& [op, product] : {std::pair("matmul", &matmul), std::pair("matmul_bf16", &matmul_bf16)})
       benchmark::RegisterBenchmark(name(op).c_str(), [=, product = product](auto& state) { product(state, *table); })
           ->ArgNames({"M", "K", "N"})
           ->Args({1, 2304, 128})

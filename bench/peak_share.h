@@ -29,22 +29,28 @@ struct Peak {
 inline constexpr size_t kChains = 12;  // enough to hide the latency, few enough for sixteen registers
 
 __attribute__((target("avx2,fma"))) inline float fma_avx2(size_t rounds) {
-  __m256 sum[kChains] = {}, x = _mm256_set1_ps(0.5f);
+  __m256 sum[kChains] = {};
+  const __m256 x = _mm256_set1_ps(0.5f);
   for (size_t i = 0; i < rounds; ++i) {
-    asm volatile("" : "+x"(x));
 #pragma GCC unroll 12
-    for (__m256& s : sum) s = _mm256_fmadd_ps(x, x, s);
+    for (__m256& s : sum) {
+      s = _mm256_fmadd_ps(x, x, s);
+      asm volatile("" : "+x"(s));  // or equal chains become one
+    }
   }
   for (size_t c = 1; c < kChains; ++c) sum[0] += sum[c];
   return sum[0][0];
 }
 
 __attribute__((target("avx512f"))) inline float fma_avx512(size_t rounds) {
-  __m512 sum[kChains] = {}, x = _mm512_set1_ps(0.5f);
+  __m512 sum[kChains] = {};
+  const __m512 x = _mm512_set1_ps(0.5f);
   for (size_t i = 0; i < rounds; ++i) {
-    asm volatile("" : "+v"(x));
 #pragma GCC unroll 12
-    for (__m512& s : sum) s = _mm512_fmadd_ps(x, x, s);
+    for (__m512& s : sum) {
+      s = _mm512_fmadd_ps(x, x, s);
+      asm volatile("" : "+v"(s));
+    }
   }
   for (size_t c = 1; c < kChains; ++c) sum[0] += sum[c];
   return sum[0][0];
@@ -52,11 +58,13 @@ __attribute__((target("avx512f"))) inline float fma_avx512(size_t rounds) {
 
 __attribute__((target("avx512f,avx512bf16"))) inline float dot_bf16(size_t rounds) {
   __m512 sum[kChains] = {};
-  __m512i x = _mm512_set1_epi32(0x3f003f00);  // pairs of 0.5
+  const __m512i x = _mm512_set1_epi32(0x3f003f00);  // pairs of 0.5
   for (size_t i = 0; i < rounds; ++i) {
-    asm volatile("" : "+v"(x));
 #pragma GCC unroll 12
-    for (__m512& s : sum) s = _mm512_dpbf16_ps(s, reinterpret_cast<__m512bh>(x), reinterpret_cast<__m512bh>(x));
+    for (__m512& s : sum) {
+      s = _mm512_dpbf16_ps(s, reinterpret_cast<__m512bh>(x), reinterpret_cast<__m512bh>(x));
+      asm volatile("" : "+v"(s));
+    }
   }
   for (size_t c = 1; c < kChains; ++c) sum[0] += sum[c];
   return sum[0][0];
@@ -82,16 +90,17 @@ inline Peak bf16_peak(Isa isa) {
 
 /// Reads all of it once, as two streams. @pre a multiple of 128 bytes
 inline uint64_t read(std::span<const std::byte> bytes) {
-  uint64_t sum[8] = {};
+  using Line = uint64_t __attribute__((vector_size(64)));
+  Line sum[2] = {};
   const size_t half = bytes.size() / 2;
-  for (size_t i = 0; i < half; i += 64)
-    for (const std::byte* stream : {bytes.data(), bytes.data() + half}) {
-      uint64_t words[8];
-      std::memcpy(words, stream + i, sizeof words);
-      for (size_t j = 0; j < 8; ++j) sum[j] ^= words[j];
-    }
-  for (size_t j = 1; j < 8; ++j) sum[0] ^= sum[j];
-  return sum[0];
+  for (size_t i = 0; i < half; i += sizeof(Line)) {
+    Line first, second;
+    std::memcpy(&first, bytes.data() + i, sizeof first);
+    std::memcpy(&second, bytes.data() + half + i, sizeof second);
+    sum[0] ^= first;
+    sum[1] ^= second;
+  }
+  return sum[0][0] ^ sum[1][7];
 }
 
 /// Runs `body` in the benchmark's loop, with the peak's loop right before and after it: the counter "of_peak" is the share of

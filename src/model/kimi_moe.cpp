@@ -125,13 +125,14 @@ ProductRows KimiMoe::gather(ExecContext& ctx, Workspace::Frame& frame, const Dis
     copy(int8->sums, sorted.sums);
     return sorted;
   }
-  const auto copy_elements = [&]<typename T>(MatView<const T> from) -> ProductRows {
-    const MatView<T> sorted = frame.matrix<T>(rows, hidden_);
-    copy(from, sorted);
-    return MatView<const T>(sorted);
-  };
-  if (const auto* rounded = std::get_if<MatView<const bf16>>(&x)) return copy_elements(*rounded);
-  return copy_elements(std::get<MatView<const float>>(x));
+  if (const auto* rounded = std::get_if<MatView<const bf16>>(&x)) {
+    const MatView<bf16> sorted = take_bf16_rows(frame, rows, hidden_);
+    copy(*rounded, sorted);
+    return MatView<const bf16>(sorted);
+  }
+  const MatView<float> sorted = frame.matrix(rows, hidden_);
+  copy(std::get<MatView<const float>>(x), sorted);
+  return MatView<const float>(sorted);
 }
 
 void KimiMoe::run_experts(ExecContext& ctx, const Dispatch& d, const ActivationRows& x, MatView<float> expert_out) const {
@@ -141,7 +142,7 @@ void KimiMoe::run_experts(ExecContext& ctx, const Dispatch& d, const ActivationR
   auto gate = frame.matrix(rows, intermediate_);
   auto up = frame.matrix(rows, intermediate_);
   const ActivationType rounding = rounding_ == ctx.activations ? rounding_ : ActivationType::f32;
-  const auto rounded = frame.matrix<bf16>(rounding == ActivationType::bf16 ? rows : 0, intermediate_);
+  const auto rounded = take_bf16_rows(frame, rounding == ActivationType::bf16 ? rows : 0, intermediate_);
 
   const auto for_tiles = [&](size_t out_features, size_t in_features, auto tile) {
     const size_t columns = tile_columns(in_features), tiles = (out_features + columns - 1) / columns;
@@ -178,9 +179,8 @@ size_t KimiMoe::workspace_bytes(size_t tokens) const {
   const size_t own = array(tokens * experts_.size()) + 2 * array(rows) + array(rows * hidden_) + array(tokens * hidden_) +
                      2 * array(rows) + array(max_blocks(rows, experts_.size()), sizeof(RowBlock)) + array(experts_.size() + 1);
   // Sorted rows of fp32; or rounded, and then the activated ones too.
-  const size_t in =
-      std::max({array(rows * hidden_), array(rows * hidden_, sizeof(bf16)) + array(rows * intermediate_, sizeof(bf16)),
-                int8_rows_bytes(rows, hidden_) + int8_rows_bytes(rows, intermediate_)});
+  const size_t in = std::max({array(rows * hidden_), bf16_rows_bytes(rows, hidden_) + bf16_rows_bytes(rows, intermediate_),
+                              int8_rows_bytes(rows, hidden_) + int8_rows_bytes(rows, intermediate_)});
   return own + std::max(in + 2 * array(rows * intermediate_), shared_experts_.workspace_bytes(tokens));
 }
 

@@ -13,7 +13,7 @@ ActivationRows::ActivationRows(ExecContext& ctx, Workspace::Frame& frame, MatVie
     case ActivationType::f32:
       return;
     case ActivationType::bf16: {
-      const MatView<bf16> rounded = frame.matrix<bf16>(x.rows(), x.cols());
+      const MatView<bf16> rounded = take_bf16_rows(frame, x.rows(), x.cols());
       round_to_bf16(ctx, x, rounded);
       rounded_ = MatView<const bf16>(rounded);
       return;

@@ -25,7 +25,7 @@ class ActivationRows {
 
   /// The most that the constructor takes from the workspace, in whatever type.
   static size_t workspace_bytes(size_t rows, size_t cols) {
-    return std::max(Workspace::rounded(rows * cols * sizeof(bf16)), int8_rows_bytes(rows, cols));
+    return std::max(bf16_rows_bytes(rows, cols), int8_rows_bytes(rows, cols));
   }
 
  private:

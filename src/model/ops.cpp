@@ -9,6 +9,11 @@ namespace {
 constexpr size_t kSliceWork = 16384;  // scalar operations: a few microseconds, as much as waking a thread
 constexpr size_t kTileRows = 64;      // rows of x a tile of a matrix product: they stay in L2 while weights stream past
 
+size_t bf16_stride(size_t cols) {
+  constexpr size_t kLine = 64 / sizeof(bf16);
+  return ((cols + kLine - 1) / kLine | 1) * kLine;
+}
+
 size_t int8_scales(size_t cols) { return (cols + kInt8Group - 1) / kInt8Group; }
 size_t int8_sums(size_t cols) { return (cols + kInt8SumGroup - 1) / kInt8SumGroup; }
 
@@ -57,6 +62,12 @@ void quantize_rows(ExecContext& ctx, MatView<const float> x, const Int8Rows& out
   for_row_slices(ctx, x, 2,
                  [&](size_t begin, size_t end) { ctx.kernels.quantize_rows(x.rows(begin, end), out.slice(begin, end)); });
 }
+
+MatView<bf16> take_bf16_rows(Workspace::Frame& frame, size_t rows, size_t cols) {
+  return frame.matrix<bf16>(rows, bf16_stride(cols)).columns(0, cols);
+}
+
+size_t bf16_rows_bytes(size_t rows, size_t cols) { return Workspace::rounded(rows * bf16_stride(cols) * sizeof(bf16)); }
 
 Int8Rows take_int8_rows(Workspace::Frame& frame, size_t rows, size_t cols) {
   return {.values = frame.matrix<int8_t>(rows, cols),
