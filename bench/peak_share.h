@@ -10,7 +10,7 @@
 #include <ctime>
 #include <span>
 
-#include "core/cpu_info.h"
+#include "kernels/generic/target.h"
 #include "kernels/kernel_table.h"
 
 #if defined(__x86_64__)
@@ -32,13 +32,13 @@ inline constexpr size_t kChains = 12;  // enough to hide the latency, few enough
 __attribute__((target("avx2,fma"))) inline float fma_avx2(size_t rounds) {
   const __m256 x = _mm256_set1_ps(0.5f);
   __m256 sum[kChains];
-#pragma GCC unroll 12
+  KILIN_UNROLL
   for (size_t c = 0; c < kChains; ++c) sum[c] = _mm256_set1_ps(static_cast<float>(c));
   for (size_t i = 0; i < rounds; ++i) {
-#pragma GCC unroll 12
+    KILIN_UNROLL
     for (size_t c = 0; c < kChains; ++c) sum[c] = _mm256_fmadd_ps(x, x, sum[c]);
   }
-#pragma GCC unroll 12
+  KILIN_UNROLL
   for (size_t c = 1; c < kChains; ++c) sum[0] += sum[c];
   return sum[0][0];
 }
@@ -46,13 +46,13 @@ __attribute__((target("avx2,fma"))) inline float fma_avx2(size_t rounds) {
 __attribute__((target("avx512f"))) inline float fma_avx512(size_t rounds) {
   const __m512 x = _mm512_set1_ps(0.5f);
   __m512 sum[kChains];
-#pragma GCC unroll 12
+  KILIN_UNROLL
   for (size_t c = 0; c < kChains; ++c) sum[c] = _mm512_set1_ps(static_cast<float>(c));
   for (size_t i = 0; i < rounds; ++i) {
-#pragma GCC unroll 12
+    KILIN_UNROLL
     for (size_t c = 0; c < kChains; ++c) sum[c] = _mm512_fmadd_ps(x, x, sum[c]);
   }
-#pragma GCC unroll 12
+  KILIN_UNROLL
   for (size_t c = 1; c < kChains; ++c) sum[0] += sum[c];
   return sum[0][0];
 }
@@ -60,13 +60,13 @@ __attribute__((target("avx512f"))) inline float fma_avx512(size_t rounds) {
 __attribute__((target("avx512f,avx512bf16"))) inline float dot_bf16(size_t rounds) {
   const __m512bh x = reinterpret_cast<__m512bh>(_mm512_set1_epi32(0x3f003f00));  // pairs of 0.5
   __m512 sum[kChains];
-#pragma GCC unroll 12
+  KILIN_UNROLL
   for (size_t c = 0; c < kChains; ++c) sum[c] = _mm512_set1_ps(static_cast<float>(c));
   for (size_t i = 0; i < rounds; ++i) {
-#pragma GCC unroll 12
+    KILIN_UNROLL
     for (size_t c = 0; c < kChains; ++c) sum[c] = _mm512_dpbf16_ps(sum[c], x, x);
   }
-#pragma GCC unroll 12
+  KILIN_UNROLL
   for (size_t c = 1; c < kChains; ++c) sum[0] += sum[c];
   return sum[0][0];
 }
