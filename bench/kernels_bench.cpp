@@ -11,6 +11,7 @@
 #include "core/random.h"
 #include "core/tensor.h"
 #include "kernels/isa.h"
+#include "peak_share.h"
 #include "support/panels.h"
 
 namespace kilin {
@@ -25,6 +26,17 @@ Tensor random_matrix(size_t rows, size_t cols, float low = -1, float high = 1) {
   return tensor;
 }
 
+Tensor random_bf16(size_t rows, size_t cols) {
+  Tensor tensor(DType::bf16, {rows, cols});
+  for (size_t i = 0; i < tensor.elements(); ++i)
+    tensor.as<bf16>()[i] = to_bf16(static_cast<float>(random_uniform(2, i)) - 0.5f);
+  return tensor;
+}
+
+std::span<const std::byte> bytes_of(const Tensor& tensor) {
+  return {static_cast<const std::byte*>(tensor.data()), tensor.bytes()};
+}
+
 MatView<float> view(const Tensor& tensor) { return {tensor.as<float>(), tensor.shape()[0], tensor.shape()[1]}; }
 
 void report(benchmark::State& state, double flop, double bytes) {
@@ -33,16 +45,30 @@ void report(benchmark::State& state, double flop, double bytes) {
   if (bytes > 0) state.counters["B/s"] = Counter(bytes, rate, Counter::kIs1024);
 }
 
-// bf16 weights [N, K] against M rows. More weights than the caches hold are cycled through where M is 1.
+// bf16 weights [N, K] against M rows of fp32. More weights than the caches hold are cycled through where M is 1.
 void matmul(benchmark::State& state, const KernelTable& table) {
   const auto M = static_cast<size_t>(state.range(0)), K = static_cast<size_t>(state.range(1)),
              N = static_cast<size_t>(state.range(2));
-  Tensor weights(DType::bf16, {N, K});
-  for (size_t i = 0; i < N * K; ++i) weights.as<bf16>()[i] = to_bf16(static_cast<float>(random_uniform(2, i)) - 0.5f);
-  const Tensor x = random_matrix(M, K), y = random_matrix(M, N);
+  const Tensor weights = random_bf16(N, K), x = random_matrix(M, K), y = random_matrix(M, N);
   const PackedMatrix w(DType::bf16, N, K, weights.data());
-  for (auto _ : state) table.matmul(w, view(x), 0, N, view(y));
-  report(state, 2.0 * static_cast<double>(M * N * K), static_cast<double>(w.bytes()));
+  const double flop = 2.0 * static_cast<double>(M * N * K);
+  bench::run_beside(state, bench::fma_peak(table.isa), flop, bytes_of(weights),
+                    [&] { table.matmul(w, view(x), 0, N, view(y)); });
+  report(state, flop, static_cast<double>(w.bytes()));
+}
+
+// The same against M rows of bf16, an odd number of cache lines apart, as the layers have them.
+void matmul_bf16(benchmark::State& state, const KernelTable& table) {
+  const auto M = static_cast<size_t>(state.range(0)), K = static_cast<size_t>(state.range(1)),
+             N = static_cast<size_t>(state.range(2));
+  const size_t stride = ((K + 31) / 32 | 1) * 32;
+  const Tensor weights = random_bf16(N, K), x = random_bf16(M, stride), y = random_matrix(M, N);
+  const PackedMatrix w(DType::bf16, N, K, weights.data());
+  const double flop = 2.0 * static_cast<double>(M * N * K);
+  bench::run_beside(state, bench::bf16_peak(table.isa), flop, bytes_of(weights), [&] {
+    table.matmul_bf16(w, {x.as<const bf16>(), M, K, stride}, 0, N, view(y));
+  });
+  report(state, flop, static_cast<double>(w.bytes()));
 }
 
 // Block-quantised weights [N, K] in panels against M rows of int8.
@@ -169,16 +195,19 @@ const bool kRegistered = [] {
     const KernelTable* table = kernels_of(isa);
     if (!table || !supports(CpuInfo::detect(), isa)) continue;
     const auto name = [&](const char* op) { return std::string(op) + "/" + std::string(to_string(isa)); };
-    benchmark::RegisterBenchmark(name("matmul").c_str(), [=](auto& state) { matmul(state, *table); })
-        ->ArgNames({"M", "K", "N"})
-        ->Args({1, 2304, 128})
-        ->Args({1, 2304, 4096})
-        ->Args({1, 2304, 65536})
-        ->Args({8, 2304, 4096})
-        ->Args({32, 2304, 1024})
-        ->Args({512, 2304, 1024})
-        ->Args({64, 9216, 256})
-        ->Args({64, 128, 4096});
+    for (const auto& [op, product] : {std::pair("matmul", &matmul), std::pair("matmul_bf16", &matmul_bf16)})
+      benchmark::RegisterBenchmark(name(op).c_str(), [=, product = product](auto& state) { product(state, *table); })
+          ->ArgNames({"M", "K", "N"})
+          ->Args({1, 2304, 128})
+          ->Args({1, 2304, 4096})
+          ->Args({1, 2304, 65536})
+          ->Args({8, 2304, 65536})
+          ->Args({16, 2304, 65536})
+          ->Args({32, 2304, 1024})
+          ->Args({512, 2304, 1024})
+          ->Args({64, 4096, 512})
+          ->Args({64, 9216, 256})
+          ->Args({64, 128, 4096});
     for (BlockFormat format : {BlockFormat::q4_0, BlockFormat::q8_0, BlockFormat::q4_k, BlockFormat::q6_k, BlockFormat::iq4_xs})
       benchmark::RegisterBenchmark((name("matmul_int8") + "/" + std::string(to_string(format))).c_str(),
                                    [=](auto& state) { matmul_int8(state, *table, format); })

@@ -25,9 +25,13 @@ Json json_of(const MachinePeaks& peaks) {
 
 // Of one step.
 Json json_of(const StageCost& cost, const BenchRow& row) {
-  return {{"weight_bytes", row.per_step(cost.weight_bytes)},       {"state_bytes", row.per_step(cost.state_bytes)},
-          {"latent_bytes", row.per_step(cost.latent_bytes)},       {"int8_operations", row.per_step(cost.int8_operations)},
-          {"fp32_operations", row.per_step(cost.fp32_operations)}, {"experts", row.per_step(cost.experts)}};
+  return {{"weight_bytes", row.per_step(cost.weight_bytes)},
+          {"state_bytes", row.per_step(cost.state_bytes)},
+          {"latent_bytes", row.per_step(cost.latent_bytes)},
+          {"int8_operations", row.per_step(cost.int8_operations)},
+          {"bf16_operations", row.per_step(cost.bf16_operations)},
+          {"fp32_operations", row.per_step(cost.fp32_operations)},
+          {"experts", row.per_step(cost.experts)}};
 }
 
 Json stages_of(const BenchRow& row) {

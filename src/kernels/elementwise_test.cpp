@@ -62,7 +62,14 @@ TEST(Elementwise, RoundToBf16IsTheNaiveFormBitForBitAlsoForTiesNansAndExtremes) 
   for (size_t n = 0; n <= 70; ++n)
     expect_like_naive(2, n, n, 0, [&](const KernelTable& table, Random&, Matrix& out) {
       for (size_t i = 0; i < n; i += 3) out.at(1, i) = special[i % special.size()];
-      table.round_to_bf16(out.view(), out.view());
+      constexpr bf16 kMark = {0x1234};
+      std::vector<bf16> rounded(2 * (n + 1) + 1, kMark);  // rows at odd places, each with a gap after it
+      table.round_to_bf16(out.view(), {rounded.data() + 1, 2, n, n + 1});
+      for (size_t r = 0; r < 2; ++r) {
+        EXPECT_EQ(rounded[r * (n + 1)].bits, kMark.bits);
+        for (size_t i = 0; i < n; ++i) out.at(r, i) = to_float(rounded[1 + r * (n + 1) + i]);
+      }
+      EXPECT_EQ(rounded.back().bits, kMark.bits);
     });
 }
 

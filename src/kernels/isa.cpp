@@ -15,6 +15,8 @@ const KernelTable* kernels_of(Isa isa) {
       return &avx512::kKernels;
     case Isa::Avx512Vnni:
       return &avx512_vnni::kKernels;
+    case Isa::Avx512Bf16:
+      return &avx512_bf16::kernels();
 #else
     default:
       break;
@@ -35,6 +37,7 @@ const MathTable* math_of(Isa isa) {
     case Isa::Avx512:
       return &avx512::kMath;
     case Isa::Avx512Vnni:
+    case Isa::Avx512Bf16:
       return &avx512_vnni::kMath;
 #else
     default:
@@ -56,6 +59,8 @@ bool supports(const CpuInfo& cpu, Isa isa) {
       return cpu.avx512;
     case Isa::Avx512Vnni:
       return cpu.avx512 && cpu.avx512_vnni;
+    case Isa::Avx512Bf16:
+      return cpu.avx512 && cpu.avx512_vnni && cpu.avx512_bf16;
   }
   return false;
 }

@@ -47,6 +47,9 @@ extern const KernelTable kKernels;
 extern const MathTable kMath;
 extern const PeakTable kPeaks;
 }  // namespace avx512_vnni
+namespace avx512_bf16 {
+const KernelTable& kernels();  // avx512_vnni::kKernels but for the ops that bf16 instructions make faster
+}  // namespace avx512_bf16
 #endif
 
 }  // namespace kilin

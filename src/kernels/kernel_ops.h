@@ -19,6 +19,7 @@ inline constexpr std::tuple kKernelOps = {
     KernelOp{"matmul", &KernelTable::matmul},
     KernelOp{"quantize_rows", &KernelTable::quantize_rows},
     KernelOp{"matmul_int8", &KernelTable::matmul_int8},
+    KernelOp{"matmul_bf16", &KernelTable::matmul_bf16},
     KernelOp{"matmul_transposed", &KernelTable::matmul_transposed},
     KernelOp{"gather_rows", &KernelTable::gather_rows},
     KernelOp{"round_to_bf16", &KernelTable::round_to_bf16},

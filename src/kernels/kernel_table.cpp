@@ -56,6 +56,8 @@ std::string_view to_string(Isa isa) {
       return "avx512";
     case Isa::Avx512Vnni:
       return "avx512+vnni";
+    case Isa::Avx512Bf16:
+      return "avx512+bf16";
   }
   return "unknown";
 }

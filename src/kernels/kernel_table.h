@@ -10,7 +10,8 @@
 //
 // A new op is a member here, a line in kernel_ops.h, a naive form with its line in naive/table.cpp, and a generic form with its
 // line in generic/table.inl: what is forgotten does not compile. A new instruction set is a name in Isa, a generic/vec_*.inl
-// and its dot products (dot_*.inl), an isa_*.cpp and its lines in isa.cpp.
+// and its dot products (dot_*.inl), an isa_*.cpp and its lines in isa.cpp. One that makes only some ops better takes the table
+// of the set below it, and puts those in (isa_avx512_bf16.cpp).
 //
 // All matrices are fp32 and row-major unless said otherwise. "In place" means that in and out may be the same matrix.
 #pragma once
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "core/cpu_info.h"
+#include "core/dtype.h"
 #include "core/mat_view.h"
 #include "kernels/int8_rows.h"
 #include "kernels/kda.h"
@@ -32,10 +34,10 @@
 namespace kilin {
 
 /// Instruction sets that have a table of their own, weakest first.
-enum class Isa : uint8_t { Scalar, Avx2, Avx2Vnni, Avx512, Avx512Vnni };
-inline constexpr std::array kIsas = {Isa::Scalar, Isa::Avx2, Isa::Avx2Vnni, Isa::Avx512, Isa::Avx512Vnni};
+enum class Isa : uint8_t { Scalar, Avx2, Avx2Vnni, Avx512, Avx512Vnni, Avx512Bf16 };
+inline constexpr std::array kIsas = {Isa::Scalar, Isa::Avx2, Isa::Avx2Vnni, Isa::Avx512, Isa::Avx512Vnni, Isa::Avx512Bf16};
 
-/// "scalar", "avx2", "avx2+vnni", "avx512", "avx512+vnni": the names that KILIN_ISA takes
+/// "scalar", "avx2", "avx2+vnni", "avx512", "avx512+vnni", "avx512+bf16" (VNNI too): the names that KILIN_ISA takes
 std::string_view to_string(Isa isa);
 
 /// What `route` and `causal_conv_silu` take at most: they keep a row of experts, or a channel's weights, on the stack.
@@ -74,6 +76,14 @@ struct KernelTable {
   /// from y = 0. The inner sums are exact integers. Same bytes in every form whose fma rounds once: all but scalar.
   void (*matmul_int8)(const PackedMatrix& w, const Int8Rows& x, size_t begin, size_t end, MatView<float> y) noexcept;
 
+  /// matmul with what round_to_bf16 wrote instead of x; w [N, K] of bf16, by row. One output: W lanes, where W is the set's
+  /// width in floats (naive: 1), each a chain over its pairs of columns k, k + 1 for k = 2 lane, 2 (lane + W), ...:
+  ///   f = fma(x[k], w[k], fma(x[k + 1], w[k + 1], f))   from f = 0; columns beyond K count as 0
+  /// then the sum over the lanes. vdpbf16ps does the same, so that the three sets with AVX-512 give the same bytes, as long as
+  /// nothing is subnormal: it takes and leaves 0 for that, always. Products of bf16 are exact in fp32: to what round_to_bf16
+  /// lost, at most 2^-8 of |x| |w|, a product adds no more than matmul does.
+  void (*matmul_bf16)(const PackedMatrix& w, MatView<const bf16> x, size_t begin, size_t end, MatView<float> y) noexcept;
+
   /// y[m, k] = sum_n x[m, n] w[n, k], n ascending: the product with w itself where matmul takes its transpose (absorbed MLA).
   /// x [M, N]; w [N, K] of a DType; y [M, K].
   void (*matmul_transposed)(const PackedMatrix& w, MatView<const float> x, MatView<float> y) noexcept;
@@ -81,8 +91,8 @@ struct KernelTable {
   /// out[i] = row ids[i] of the table as fp32. The table's elements or blocks stand by row. @pre every id < table.rows()
   void (*gather_rows)(const PackedMatrix& table, std::span<const int32_t> ids, MatView<float> out) noexcept;
 
-  /// Rounds every element to the nearest bfloat16, ties to even, kept as fp32. In place.
-  void (*round_to_bf16)(MatView<const float> x, MatView<float> out) noexcept;
+  /// out = x rounded to the nearest bfloat16, ties to even; a NaN stays one. Every form gives the same bytes.
+  void (*round_to_bf16)(MatView<const float> x, MatView<bf16> out) noexcept;
 
   /// out += x.
   void (*add)(MatView<const float> x, MatView<float> out) noexcept;

@@ -45,12 +45,13 @@ TEST(SelectKernels, TakesTheBestThatTheCpuHas) {
   Isa best = Isa::Scalar;
   if (cpu.avx2 && cpu.fma && cpu.f16c) best = cpu.avx_vnni ? Isa::Avx2Vnni : Isa::Avx2;
   if (cpu.avx512) best = cpu.avx512_vnni ? Isa::Avx512Vnni : Isa::Avx512;
+  if (cpu.avx512 && cpu.avx512_vnni && cpu.avx512_bf16) best = Isa::Avx512Bf16;
   EXPECT_EQ(select_kernels(cpu, {}).isa, best);
 }
 
 TEST(SelectKernels, RefusesAnUnknownInstructionSetAndListsTheKnown) {
   EXPECT_EQ(message_of(ErrorCode::InvalidArgument, [] { select_kernels(cpu_with_nothing(), {.isa = "sse9", .naive = ""}); }),
-            "KILIN_ISA: 'sse9' is not an instruction set; known are scalar, avx2, avx2+vnni, avx512, avx512+vnni");
+            "KILIN_ISA: 'sse9' is not an instruction set; known are scalar, avx2, avx2+vnni, avx512, avx512+vnni, avx512+bf16");
 }
 
 TEST(SelectKernels, RefusesAnInstructionSetThatTheCpuHasNot) {
@@ -73,9 +74,8 @@ TEST(SelectKernels, TakesAllOpsInTheirNaiveForm) {
 TEST(SelectKernels, RefusesAnUnknownOpAndListsTheKnown) {
   const std::string message =
       message_of(ErrorCode::InvalidArgument, [] { select_kernels(cpu_with_nothing(), {.isa = "", .naive = "add,softmax"}); });
-  EXPECT_EQ(message.find(
-                "KILIN_NAIVE: 'softmax' is not an op; known are all, matmul, quantize_rows, matmul_int8, matmul_transposed,"),
-            0u)
+  EXPECT_EQ(
+      message.find("KILIN_NAIVE: 'softmax' is not an op; known are all, matmul, quantize_rows, matmul_int8, matmul_bf16,"), 0u)
       << message;
   EXPECT_THROW(select_kernels(cpu_with_nothing(), {.isa = "", .naive = "add,,sigmoid"}), Error);
 }

@@ -16,6 +16,7 @@ const PeakTable* peaks_of(Isa isa) {
     case Isa::Avx512:
       return &avx512::kPeaks;
     case Isa::Avx512Vnni:
+    case Isa::Avx512Bf16:
       return &avx512_vnni::kPeaks;
 #else
     default:

@@ -33,7 +33,10 @@ KimiMoe KimiMoe::load(WeightSource& source, const std::string& prefix, const Mod
                           .w3 = source.matrix(expert + "w3.weight", m.intermediate_, m.hidden_),
                           .w2 = source.matrix(expert + "w2.weight", m.hidden_, m.intermediate_)});
   }
-  if (std::ranges::all_of(m.experts_, &Expert::has_panels)) m.layout_ = PackedMatrix::Layout::Panels;
+  m.rounding_ = rounding_of(m.experts_.front().w1);
+  for (const Expert& e : m.experts_)
+    for (const PackedMatrix* w : {&e.w1, &e.w3, &e.w2})
+      if (rounding_of(*w) != m.rounding_) m.rounding_ = ActivationType::f32;
   m.shared_experts_ = KimiMlp::load(source, prefix + "shared_experts.", m.hidden_, c.num_shared_experts * m.intermediate_);
   return m;
 }
@@ -125,6 +128,11 @@ ProductRows KimiMoe::gather(ExecContext& ctx, Workspace::Frame& frame, const Dis
     copy(int8->sums, sorted.sums);
     return sorted;
   }
+  if (const auto* rounded = std::get_if<MatView<const bf16>>(&x)) {
+    const MatView<bf16> sorted = take_bf16_rows(frame, rows, hidden_);
+    copy(*rounded, sorted);
+    return MatView<const bf16>(sorted);
+  }
   const MatView<float> sorted = frame.matrix(rows, hidden_);
   copy(std::get<MatView<const float>>(x), sorted);
   return MatView<const float>(sorted);
@@ -133,25 +141,25 @@ ProductRows KimiMoe::gather(ExecContext& ctx, Workspace::Frame& frame, const Dis
 // An expert's weights are read once for all the rows that were sent to it.
 void KimiMoe::count_experts(ExecContext& ctx, const Dispatch& d, const ProductRows& x) const {
   if (ctx.profile == nullptr) return;
-  StageCost cost;
+  StageCost cost = cost_of_operations(x, 2 * d.token_of.size() * 3 * hidden_ * intermediate_);
   for (size_t i = 0; i < d.blocks.size(); ++i) {
     if (i > 0 && d.blocks[i].expert == d.blocks[i - 1].expert) continue;
     const Expert& e = experts_[d.blocks[i].expert];
     cost.weight_bytes += e.w1.bytes() + e.w3.bytes() + e.w2.bytes();
     ++cost.experts;
   }
-  const uint64_t operations = 2 * d.token_of.size() * 3 * hidden_ * intermediate_;
-  (std::holds_alternative<Int8Rows>(x) ? cost.int8_operations : cost.fp32_operations) = operations;
   ctx.profile->add(cost);
 }
 
 void KimiMoe::run_experts(ExecContext& ctx, const Dispatch& d, const ActivationRows& x, MatView<float> expert_out) const {
   Workspace::Frame frame(ctx.workspace);
   const size_t rows = d.token_of.size();
-  const ProductRows in = gather(ctx, frame, d, x.for_layout(layout_));
+  const ProductRows in = gather(ctx, frame, d, x.as(rounding_));
   count_experts(ctx, d, in);
   auto gate = frame.matrix(rows, intermediate_);
   auto up = frame.matrix(rows, intermediate_);
+  const ActivationType rounding = rounding_ == ctx.activations ? rounding_ : ActivationType::f32;
+  const auto rounded = take_bf16_rows(frame, rounding == ActivationType::bf16 ? rows : 0, intermediate_);
 
   const auto for_tiles = [&](size_t out_features, size_t in_features, auto tile) {
     const size_t columns = tile_columns(in_features), tiles = (out_features + columns - 1) / columns;
@@ -168,10 +176,11 @@ void KimiMoe::run_experts(ExecContext& ctx, const Dispatch& d, const ActivationR
     matmul_tile(ctx.kernels, e.w3, in, from, to, begin, end, up);
     const MatView<float> h = gate.rows(from, to).columns(begin, end);
     ctx.kernels.silu_mul(h, up.rows(from, to).columns(begin, end), h);
-    if (ctx.activations == ActivationType::bf16) ctx.kernels.round_to_bf16(h, h);
+    if (rounding == ActivationType::bf16) ctx.kernels.round_to_bf16(h, rounded.rows(from, to).columns(begin, end));
   });
   ProductRows h = MatView<const float>(gate);
-  if (ctx.activations == ActivationType::int8 && layout_ == PackedMatrix::Layout::Panels) {
+  if (rounding == ActivationType::bf16) h = MatView<const bf16>(rounded);
+  if (rounding == ActivationType::int8) {
     const Int8Rows int8 = take_int8_rows(frame, rows, intermediate_);
     quantize_rows(ctx, gate, int8);  // between the two: a scale is one of 256 columns, a tile may have fewer
     h = int8;
@@ -186,8 +195,9 @@ size_t KimiMoe::workspace_bytes(size_t tokens) const {
   const size_t rows = tokens * route_.top_k;
   const size_t own = array(tokens * experts_.size()) + 2 * array(rows) + array(rows * hidden_) + array(tokens * hidden_) +
                      2 * array(rows) + array(max_blocks(rows, experts_.size()), sizeof(RowBlock)) + array(experts_.size() + 1);
-  // Sorted rows of fp32; or of int8, and then the activated ones too.
-  const size_t in = std::max(array(rows * hidden_), int8_rows_bytes(rows, hidden_) + int8_rows_bytes(rows, intermediate_));
+  // Sorted rows of fp32; or rounded, and then the activated ones too.
+  const size_t in = std::max({array(rows * hidden_), bf16_rows_bytes(rows, hidden_) + bf16_rows_bytes(rows, intermediate_),
+                              int8_rows_bytes(rows, hidden_) + int8_rows_bytes(rows, intermediate_)});
   return own + std::max(in + 2 * array(rows * intermediate_), shared_experts_.workspace_bytes(tokens));
 }
 

@@ -22,7 +22,6 @@ class KimiMoe {
   struct Expert {
     PackedMatrix w1, w3;  // gate, up [intermediate, hidden]
     PackedMatrix w2;      // down [hidden, intermediate]
-    bool has_panels() const { return w1.has_panels() && w3.has_panels() && w2.has_panels(); }
   };
   struct Routing {
     MatView<int32_t> ids;    // [T, top_k] ascending
@@ -49,7 +48,7 @@ class KimiMoe {
   ExactLinear gate_;                // [experts, hidden], fp32 arithmetic
   Tensor e_score_correction_bias_;  // [experts]: for the selection only
   std::vector<Expert> experts_;
-  PackedMatrix::Layout layout_ = PackedMatrix::Layout::Rows;  // of all experts: panels only if all matrices are
+  ActivationType rounding_ = ActivationType::f32;  // what all matrices of all experts go with, else fp32
   KimiMlp shared_experts_;
   RouteParams route_{};
   size_t hidden_ = 0, intermediate_ = 0;

@@ -2,13 +2,15 @@
 #pragma once
 
 #include <algorithm>
-#include <optional>
 #include <string>
 
 #include "model/ops.h"
 #include "model/weight_source.h"
 
 namespace kilin {
+
+/// What the rows of a product with `weight` can be rounded to, beside fp32.
+ActivationType rounding_of(const PackedMatrix& weight);
 
 /// The rows that several products read, as they are and as the activations' type has them: rounded once, not once a product.
 class ActivationRows {
@@ -18,26 +20,23 @@ class ActivationRows {
 
   MatView<const float> exact() const { return exact_; }
 
-  /// What a product reads in the activations' type if its weights stand so.
-  ProductRows for_layout(PackedMatrix::Layout layout) const {
-    if (int8_ && layout == PackedMatrix::Layout::Panels) return *int8_;
-    return rounded_;
-  }
+  /// What a product reads whose weights go with `rounding`: exact unless that is the activations' type.
+  ProductRows as(ActivationType rounding) const { return rounding == type_ ? rounded_ : exact_; }
 
   /// The most that the constructor takes from the workspace, in whatever type.
   static size_t workspace_bytes(size_t rows, size_t cols) {
-    return std::max(Workspace::rounded(rows * cols * sizeof(float)), int8_rows_bytes(rows, cols));
+    return std::max(bf16_rows_bytes(rows, cols), int8_rows_bytes(rows, cols));
   }
 
  private:
   MatView<const float> exact_;
-  MatView<const float> rounded_;  // to bf16, or exact
-  std::optional<Int8Rows> int8_;  // where the activations are
+  ProductRows rounded_;
+  ActivationType type_;
 };
 
 /// What a product reads of its rows.
 enum class Inputs : uint8_t {
-  Rounded,  ///< in the activations' type
+  Rounded,  ///< in the activations' type if the weight goes with it
   Exact,    ///< fp32 whatever that type is
 };
 
@@ -58,7 +57,7 @@ class BasicLinear {
     if constexpr (inputs == Inputs::Exact)
       matmul(ctx, weight_, x.exact(), y);
     else
-      matmul(ctx, weight_, x.for_layout(weight_.layout()), y);
+      matmul(ctx, weight_, x.as(rounding_of(weight_)), y);
   }
   void apply(ExecContext& ctx, MatView<const float> x, MatView<float> y) const requires(inputs == Inputs::Exact) {
     matmul(ctx, weight_, x, y);

@@ -9,14 +9,13 @@ namespace {
 constexpr size_t kSliceWork = 16384;  // scalar operations: a few microseconds, as much as waking a thread
 constexpr size_t kTileRows = 64;      // rows of x a tile of a matrix product: they stay in L2 while weights stream past
 
+size_t bf16_stride(size_t cols) {
+  constexpr size_t kLine = 64 / sizeof(bf16);
+  return ((cols + kLine - 1) / kLine | 1) * kLine;
+}
+
 size_t int8_scales(size_t cols) { return (cols + kInt8Group - 1) / kInt8Group; }
 size_t int8_sums(size_t cols) { return (cols + kInt8SumGroup - 1) / kInt8SumGroup; }
-
-StageCost cost_of(const PackedMatrix& w, const ProductRows& x, size_t rows) {
-  const uint64_t operations = 2 * rows * w.rows() * w.cols();
-  const bool int8 = std::holds_alternative<Int8Rows>(x);
-  return {.weight_bytes = w.bytes(), .int8_operations = int8 ? operations : 0, .fp32_operations = int8 ? 0 : operations};
-}
 
 template <typename F>
 void for_row_slices(ExecContext& ctx, MatView<const float> x, size_t work_per_element, F f) {
@@ -25,6 +24,12 @@ void for_row_slices(ExecContext& ctx, MatView<const float> x, size_t work_per_el
 
 }  // namespace
 
+StageCost cost_of_operations(const ProductRows& x, uint64_t operations) {
+  if (std::holds_alternative<Int8Rows>(x)) return {.int8_operations = operations};
+  if (std::holds_alternative<MatView<const bf16>>(x)) return {.bf16_operations = operations};
+  return {.fp32_operations = operations};
+}
+
 size_t grain(size_t work) { return std::max<size_t>(1, kSliceWork / std::max<size_t>(1, work)); }
 
 size_t tile_columns(size_t work_per_column) { return std::clamp<size_t>((grain(work_per_column) + 63) / 64 * 64, 64, 256); }
@@ -32,7 +37,8 @@ size_t tile_columns(size_t work_per_column) { return std::clamp<size_t>((grain(w
 void matmul(ExecContext& ctx, const PackedMatrix& w, const ProductRows& x, MatView<float> y) {
   const size_t rows = y.rows();
   if (rows == 0) return;
-  ctx.count(cost_of(w, x, rows));
+  ctx.count({.weight_bytes = w.bytes()});
+  ctx.count(cost_of_operations(x, 2 * rows * w.rows() * w.cols()));
   const size_t row_tiles = (rows + kTileRows - 1) / kTileRows;
   const size_t rows_per_tile = std::min(rows, kTileRows);
   const size_t columns = tile_columns(w.cols() * rows_per_tile);
@@ -49,14 +55,27 @@ void matmul_tile(const KernelTable& kernels, const PackedMatrix& w, const Produc
                  size_t end, MatView<float> y) {
   if (const auto* int8 = std::get_if<Int8Rows>(&x))
     kernels.matmul_int8(w, int8->slice(from, to), begin, end, y.rows(from, to));
+  else if (const auto* rounded = std::get_if<MatView<const bf16>>(&x))
+    kernels.matmul_bf16(w, rounded->rows(from, to), begin, end, y.rows(from, to));
   else
     kernels.matmul(w, std::get<MatView<const float>>(x).rows(from, to), begin, end, y.rows(from, to));
+}
+
+void round_to_bf16(ExecContext& ctx, MatView<const float> x, MatView<bf16> out) {
+  for_row_slices(ctx, x, 1,
+                 [&](size_t begin, size_t end) { ctx.kernels.round_to_bf16(x.rows(begin, end), out.rows(begin, end)); });
 }
 
 void quantize_rows(ExecContext& ctx, MatView<const float> x, const Int8Rows& out) {
   for_row_slices(ctx, x, 2,
                  [&](size_t begin, size_t end) { ctx.kernels.quantize_rows(x.rows(begin, end), out.slice(begin, end)); });
 }
+
+MatView<bf16> take_bf16_rows(Workspace::Frame& frame, size_t rows, size_t cols) {
+  return frame.matrix<bf16>(rows, bf16_stride(cols)).columns(0, cols);
+}
+
+size_t bf16_rows_bytes(size_t rows, size_t cols) { return Workspace::rounded(rows * bf16_stride(cols) * sizeof(bf16)); }
 
 Int8Rows take_int8_rows(Workspace::Frame& frame, size_t rows, size_t cols) {
   return {.values = frame.matrix<int8_t>(rows, cols),

@@ -10,8 +10,8 @@
 
 namespace kilin {
 
-/// Rows that a product reads: fp32, or int8 if the weight has panels.
-using ProductRows = std::variant<MatView<const float>, Int8Rows>;
+/// Rows that a product reads: fp32; or bf16 if the weight is of bf16, by row; or int8 if it has panels.
+using ProductRows = std::variant<MatView<const float>, MatView<const bf16>, Int8Rows>;
 
 /// y = x W^T: x [T, in], W [out, in], y [T, out].
 void matmul(ExecContext& ctx, const PackedMatrix& w, const ProductRows& x, MatView<float> y);
@@ -20,8 +20,19 @@ void matmul(ExecContext& ctx, const PackedMatrix& w, const ProductRows& x, MatVi
 void matmul_tile(const KernelTable& kernels, const PackedMatrix& w, const ProductRows& x, size_t from, size_t to, size_t begin,
                  size_t end, MatView<float> y);
 
+/// Operations of a product with such rows, by the kind of arithmetic that they take.
+StageCost cost_of_operations(const ProductRows& x, uint64_t operations);
+
+/// out = x as bf16.
+void round_to_bf16(ExecContext& ctx, MatView<const float> x, MatView<bf16> out);
+
 /// out = x as int8.
 void quantize_rows(ExecContext& ctx, MatView<const float> x, const Int8Rows& out);
+
+/// Memory for rows as bf16, and what it takes of a workspace. Between two rows lies an odd number of cache lines: at the widths
+/// of models, mostly powers of two, the rows of a tile would all want the same few lines of the first-level cache.
+MatView<bf16> take_bf16_rows(Workspace::Frame& frame, size_t rows, size_t cols);
+size_t bf16_rows_bytes(size_t rows, size_t cols);
 
 /// Memory for rows as int8, and what it takes of a workspace.
 Int8Rows take_int8_rows(Workspace::Frame& frame, size_t rows, size_t cols);

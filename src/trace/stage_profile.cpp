@@ -47,6 +47,7 @@ StageCost& StageCost::operator+=(const StageCost& other) {
   state_bytes += other.state_bytes;
   latent_bytes += other.latent_bytes;
   int8_operations += other.int8_operations;
+  bf16_operations += other.bf16_operations;
   fp32_operations += other.fp32_operations;
   experts += other.experts;
   return *this;

@@ -41,11 +41,12 @@ struct StageCost {
   uint64_t state_bytes = 0;      ///< KDA states and convolution tails, read and written
   uint64_t latent_bytes = 0;     ///< MLA latents, read or written
   uint64_t int8_operations = 0;  ///< of integer products; a multiplication and an addition count as two
+  uint64_t bf16_operations = 0;  ///< of products of bf16 rows
   uint64_t fp32_operations = 0;  ///< of fp32 products, of the delta rule and of attention
   uint64_t experts = 0;          ///< routed experts whose weights were read, summed over the layers
 
   uint64_t bytes() const { return weight_bytes + state_bytes + latent_bytes; }
-  uint64_t operations() const { return int8_operations + fp32_operations; }
+  uint64_t operations() const { return int8_operations + bf16_operations + fp32_operations; }
   StageCost& operator+=(const StageCost& other);
   friend bool operator==(const StageCost&, const StageCost&) = default;
 };

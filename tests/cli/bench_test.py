@@ -6,7 +6,7 @@ from program import IDS_ONLY, TINY, FAILURE, USAGE, ProgramTest
 
 SHORT = ("--prompt", "70", "--depth", "0,100", "--batch", "2", "--generate", "2", "--repeat", "2")
 PEAKS = {"read_bytes_per_s", "int8_operations_per_s", "fp32_operations_per_s", "bf16_operations_per_s"}
-COSTS = {"weight_bytes", "state_bytes", "latent_bytes", "int8_operations", "fp32_operations", "experts"}
+COSTS = {"weight_bytes", "state_bytes", "latent_bytes", "int8_operations", "bf16_operations", "fp32_operations", "experts"}
 
 
 class Bench(ProgramTest):

@@ -41,9 +41,10 @@ double generation_bound_s(const BenchRow& row) {
 }
 
 double stage_bound_s(const StageCost& cost, const MachinePeaks& peaks) {
-  return std::max(
-      time_of(cost.bytes(), peaks.read_bytes_per_s),
-      time_of(cost.int8_operations, peaks.int8_operations_per_s) + time_of(cost.fp32_operations, peaks.fp32_operations_per_s));
+  const double bf16_peak = std::max(peaks.bf16_operations_per_s, peaks.fp32_operations_per_s);  // a CPU may have no bf16
+  return std::max(time_of(cost.bytes(), peaks.read_bytes_per_s),
+                  time_of(cost.int8_operations, peaks.int8_operations_per_s) + time_of(cost.bf16_operations, bf16_peak) +
+                      time_of(cost.fp32_operations, peaks.fp32_operations_per_s));
 }
 
 }  // namespace kilin

@@ -17,21 +17,27 @@ inline void store_up_to(float* p, Vec v, size_t n) {
     store_first(p, v, n);
 }
 
+// The upper half of each lane is the bf16.
 inline Vec round_to_bf16(Vec v) {
   const Ints bits = bits_of(v);
   const Ints odd = both(shift_right<16>(bits), splat_int(1));
   const Ints rounded = plus(bits, plus(odd, splat_int(0x7fff)));
   const Ints quiet_nan = plus(both(bits, splat_int(~0x400000)), splat_int(0x400000));
-  return from_bits(both(select(is_nan(v), quiet_nan, rounded), splat_int(~0xffff)));
+  return from_bits(select(is_nan(v), quiet_nan, rounded));
 }
 
 struct RoundToBf16 {
   const float* x;
-  float* out;
-  void operator()(size_t i, size_t n) const { store_up_to(out + i, round_to_bf16(load_up_to(x + i, n)), n); }
+  bf16* out;
+  void operator()(size_t i, size_t n) const {
+    if (n == kWidth) return store_upper_halves(out + i, round_to_bf16(load(x + i)));
+    bf16 rounded[kWidth];
+    store_upper_halves(rounded, round_to_bf16(load_first(x + i, n)));
+    std::memcpy(out + i, rounded, n * sizeof(bf16));
+  }
 };
 
-void round_to_bf16(MatView<const float> x, MatView<float> out) noexcept {
+void round_to_bf16(MatView<const float> x, MatView<bf16> out) noexcept {
   for (size_t r = 0; r < x.rows(); ++r) for_each_vector(x.cols(), RoundToBf16{x.row(r), out.row(r)});
 }
 

@@ -1,75 +1,33 @@
 // Products with a weight matrix whose rows are used as the file has them.
 
-// y[m, n] for MR rows of x and NR rows of w. One output: one fused chain a lane over k, the tail masked into the same chain,
-// then one sum over the lanes; whatever MR and NR are.
-template <size_t MR, size_t NR, typename T>
-inline void dot_tile(const T* w, const float* x, size_t x_stride, size_t K, float* y, size_t y_stride) {
-  Vec acc[MR][NR];
-  clear(acc);
-  size_t k = 0;
-  for (; k + kWidth <= K; k += kWidth) {
-    Vec wv[NR];
-    KILIN_UNROLL
-    for (size_t n = 0; n < NR; ++n) wv[n] = load(w + n * K + k);
-    KILIN_UNROLL
-    for (size_t m = 0; m < MR; ++m) {
-      const Vec xv = load(x + m * x_stride + k);
-      KILIN_UNROLL
-      for (size_t n = 0; n < NR; ++n) acc[m][n] = fma(xv, wv[n], acc[m][n]);
-    }
-  }
-  if (k < K) {
-    Vec wv[NR];
-    KILIN_UNROLL
-    for (size_t n = 0; n < NR; ++n) wv[n] = load_first(w + n * K + k, K - k);
-    KILIN_UNROLL
-    for (size_t m = 0; m < MR; ++m) {
-      const Vec xv = load_first(x + m * x_stride + k, K - k);
-      KILIN_UNROLL
-      for (size_t n = 0; n < NR; ++n) acc[m][n] = fma(xv, wv[n], acc[m][n]);
-    }
-  }
-  KILIN_UNROLL
-  for (size_t m = 0; m < MR; ++m) {
-    KILIN_UNROLL
-    for (size_t n = 0; n < NR; ++n) y[m * y_stride + n] = sum_lanes(acc[m][n]);
-  }
-}
-
-// All rows of x against NR rows of w.
-template <size_t NR, typename T>
-inline void dot_rows(const T* w, MatView<const float> x, size_t K, float* y, size_t y_stride) {
-  size_t m = 0;
-  for (; m + kDotRows <= x.rows(); m += kDotRows)
-    dot_tile<kDotRows, NR>(w, x.row(m), x.stride(), K, y + m * y_stride, y_stride);
-  for (; m + 2 <= x.rows(); m += 2) dot_tile<2, NR>(w, x.row(m), x.stride(), K, y + m * y_stride, y_stride);
-  if (m < x.rows()) dot_tile<1, NR>(w, x.row(m), x.stride(), K, y + m * y_stride, y_stride);
-}
-
 template <typename T>
-inline void matmul_of(const PackedMatrix& w, MatView<const float> x, size_t begin, size_t end, MatView<float> y) {
-  const size_t K = w.cols();
-  const T* weights = reinterpret_cast<const T*>(w.data());
-  // As many rows of x as stay in the second-level cache while the weights pass by.
-  const size_t block = std::max(kDotRows, (size_t{384} << 10) / (sizeof(float) * std::max(K, size_t{1})) / kDotRows * kDotRows);
-  for (size_t m = 0; m < x.rows(); m += block) {
-    const MatView<const float> rows = x.rows(m, std::min(m + block, x.rows()));
-    size_t n = begin;
-    for (; n + kDotColumns <= end; n += kDotColumns) dot_rows<kDotColumns>(weights + n * K, rows, K, y.row(m) + n, y.stride());
-    for (; n < end; ++n) dot_rows<1>(weights + n * K, rows, K, y.row(m) + n, y.stride());
+struct FloatDot {
+  using Row = float;
+  using Weight = T;
+  using Vector = Vec;
+  static constexpr size_t kColumns = kWidth;
+
+  template <typename E>
+  static Vec read(const E* p) {
+    return load(p);
   }
-}
+  template <typename E>
+  static Vec read_first(const E* p, size_t n) {
+    return load_first(p, n);
+  }
+  static Vec add(Vec sum, Vec x, Vec w) { return fma(x, w, sum); }
+};
 
 void matmul(const PackedMatrix& w, MatView<const float> x, size_t begin, size_t end, MatView<float> y) noexcept {
   assert(begin <= end && end <= w.rows() && x.cols() == w.cols() && x.rows() == y.rows());
   if (w.has_panels()) return matmul_of_panels(w, x, begin, end, y);
   switch (w.format().dtype()) {
     case DType::f32:
-      return matmul_of<float>(w, x, begin, end, y);
+      return dot_products<FloatDot<float>>(w, x, begin, end, y);
     case DType::f16:
-      return matmul_of<f16>(w, x, begin, end, y);
+      return dot_products<FloatDot<f16>>(w, x, begin, end, y);
     case DType::bf16:
-      return matmul_of<bf16>(w, x, begin, end, y);
+      return dot_products<FloatDot<bf16>>(w, x, begin, end, y);
     default:
       return assert(false);
   }

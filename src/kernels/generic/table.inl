@@ -4,6 +4,7 @@ const KernelTable kKernels = {
     .matmul = matmul,
     .quantize_rows = quantize_rows,
     .matmul_int8 = matmul_int8,
+    .matmul_bf16 = matmul_bf16,
     .matmul_transposed = matmul_transposed,
     .gather_rows = gather_rows,
     .round_to_bf16 = round_to_bf16,

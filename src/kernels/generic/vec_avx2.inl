@@ -42,6 +42,11 @@ template <int N>
 inline Ints shift_right(Ints a) {
   return _mm256_srai_epi32(a, N);
 }
+inline void store_upper_halves(bf16* p, Vec v) {
+  const __m256i halves = _mm256_srli_epi32(bits_of(v), 16);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                   _mm_packus_epi32(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1)));
+}
 
 inline Vec fma(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }
 

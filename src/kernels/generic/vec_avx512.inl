@@ -44,6 +44,8 @@ inline Ints shift_right(Ints a) {
   return _mm512_maskz_srai_epi32(kAll, a, N);
 }
 
+inline void store_upper_halves(bf16* p, Vec v) { _mm512_mask_cvtepi32_storeu_epi16(p, kAll, shift_right<16>(bits_of(v))); }
+
 inline Vec fma(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
 
 inline Mask is_nan(Vec v) { return _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q); }

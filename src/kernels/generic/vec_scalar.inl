@@ -53,6 +53,9 @@ template <int N>
 inline Ints shift_right(Ints a) {  // keeps the sign
   return a >> N;
 }
+inline void store_upper_halves(bf16* p, Vec v) {
+  for (size_t i = 0; i < kWidth; ++i) p[i].bits = static_cast<uint16_t>(static_cast<uint32_t>(bits_of(v)[i]) >> 16);
+}
 
 // No fused form here: the baseline has none, and std::fma would be a call.
 inline Vec fma(Vec a, Vec b, Vec c) { return a * b + c; }

@@ -11,9 +11,9 @@ float sigmoid_of(float x) { return 1 / (1 + std::exp(-x)); }
 
 }  // namespace
 
-void round_to_bf16(MatView<const float> x, MatView<float> out) noexcept {
+void round_to_bf16(MatView<const float> x, MatView<bf16> out) noexcept {
   for (size_t r = 0; r < x.rows(); ++r)
-    for (size_t i = 0; i < x.cols(); ++i) out.row(r)[i] = to_float(to_bf16(x.row(r)[i]));
+    for (size_t i = 0; i < x.cols(); ++i) out.row(r)[i] = to_bf16(x.row(r)[i]);
 }
 
 void add(MatView<const float> x, MatView<float> out) noexcept {

@@ -80,6 +80,18 @@ void matmul(const PackedMatrix& w, MatView<const float> x, size_t begin, size_t 
   }
 }
 
+void matmul_bf16(const PackedMatrix& w, MatView<const bf16> x, size_t begin, size_t end, MatView<float> y) noexcept {
+  for (size_t m = 0; m < x.rows(); ++m)
+    for (size_t n = begin; n < end; ++n) {
+      float sum = 0;
+      for (size_t k = 0; k < w.cols(); k += 2) {
+        if (k + 1 < w.cols()) sum = std::fma(to_float(x.row(m)[k + 1]), to_float(row<bf16>(w, n)[k + 1]), sum);
+        sum = std::fma(to_float(x.row(m)[k]), to_float(row<bf16>(w, n)[k]), sum);
+      }
+      y.row(m)[n] = sum;
+    }
+}
+
 void matmul_transposed(const PackedMatrix& w, MatView<const float> x, MatView<float> y) noexcept {
   switch (w.format().dtype()) {
     case DType::f32:

@@ -9,10 +9,11 @@ namespace kilin::naive {
 void matmul(const PackedMatrix& w, MatView<const float> x, size_t begin, size_t end, MatView<float> y) noexcept;
 void quantize_rows(MatView<const float> x, const Int8Rows& out) noexcept;
 void matmul_int8(const PackedMatrix& w, const Int8Rows& x, size_t begin, size_t end, MatView<float> y) noexcept;
+void matmul_bf16(const PackedMatrix& w, MatView<const bf16> x, size_t begin, size_t end, MatView<float> y) noexcept;
 void matmul_transposed(const PackedMatrix& w, MatView<const float> x, MatView<float> y) noexcept;
 void gather_rows(const PackedMatrix& table, std::span<const int32_t> ids, MatView<float> out) noexcept;
 
-void round_to_bf16(MatView<const float> x, MatView<float> out) noexcept;
+void round_to_bf16(MatView<const float> x, MatView<bf16> out) noexcept;
 void add(MatView<const float> x, MatView<float> out) noexcept;
 void add_scaled(const float* x, float scale, size_t n, float* out) noexcept;
 void silu_mul(MatView<const float> gate, MatView<const float> up, MatView<float> out) noexcept;

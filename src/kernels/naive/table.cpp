@@ -9,6 +9,7 @@ const KernelTable& naive_kernels() {
       .matmul = naive::matmul,
       .quantize_rows = naive::quantize_rows,
       .matmul_int8 = naive::matmul_int8,
+      .matmul_bf16 = naive::matmul_bf16,
       .matmul_transposed = naive::matmul_transposed,
       .gather_rows = naive::gather_rows,
       .round_to_bf16 = naive::round_to_bf16,

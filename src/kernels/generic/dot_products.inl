@@ -1,0 +1,107 @@
+// Products of rows of x with rows of w that stand as the file has them, by register tiles of dot products. A `Dot` says what is
+// read: the elements (Row, Weight), how many columns a vector takes (kColumns), how all or the first n of them are loaded, and
+// how their products are added to a vector of sums.
+
+// Weights that come after those of a tile: fetched while it multiplies, some cache lines a step. The rows of a tile are too
+// many streams, each too short, for what the hardware foresees.
+struct LinesAhead {
+  const std::byte* next;
+  const std::byte* end;
+  size_t lines;  // a step
+
+  void prefetch() {
+    for (size_t i = 0; i < lines && next < end; ++i, next += 64) __builtin_prefetch(next, 0, 2);  // into the second-level cache
+  }
+};
+
+// NR rows of w, `step` rows apart, whose outputs are as many columns of y apart.
+template <typename Dot>
+struct DotColumns {
+  const typename Dot::Weight* w;
+  size_t step;
+};
+
+// y[m, n step] for MR rows of x and NR rows of w. One output: one chain a lane over k, the tail masked into the same chain,
+// then one sum over the lanes; whatever MR and NR are.
+template <typename Dot, size_t MR, size_t NR>
+KILIN_NOINLINE void dot_tile(const DotColumns<Dot>& columns, const typename Dot::Row* x, size_t x_stride, size_t K,
+                             LinesAhead& ahead, float* y, size_t y_stride) {
+  const auto* w = columns.w;
+  const size_t w_stride = columns.step * K;
+  Vec acc[MR][NR];
+  clear(acc);
+  LinesAhead lines = ahead;
+  size_t k = 0;
+  for (; k + Dot::kColumns <= K; k += Dot::kColumns) {
+    typename Dot::Vector wv[NR];
+    KILIN_UNROLL
+    for (size_t n = 0; n < NR; ++n) wv[n] = Dot::read(w + n * w_stride + k);
+    KILIN_UNROLL
+    for (size_t m = 0; m < MR; ++m) {
+      const typename Dot::Vector xv = Dot::read(x + m * x_stride + k);
+      KILIN_UNROLL
+      for (size_t n = 0; n < NR; ++n) acc[m][n] = Dot::add(acc[m][n], xv, wv[n]);
+    }
+    lines.prefetch();
+  }
+  if (k < K) {
+    typename Dot::Vector wv[NR];
+    KILIN_UNROLL
+    for (size_t n = 0; n < NR; ++n) wv[n] = Dot::read_first(w + n * w_stride + k, K - k);
+    KILIN_UNROLL
+    for (size_t m = 0; m < MR; ++m) {
+      const typename Dot::Vector xv = Dot::read_first(x + m * x_stride + k, K - k);
+      KILIN_UNROLL
+      for (size_t n = 0; n < NR; ++n) acc[m][n] = Dot::add(acc[m][n], xv, wv[n]);
+    }
+  }
+  ahead = lines;
+  KILIN_UNROLL
+  for (size_t m = 0; m < MR; ++m) {
+    KILIN_UNROLL
+    for (size_t n = 0; n < NR; ++n) y[m * y_stride + n * columns.step] = sum_lanes(acc[m][n]);
+  }
+}
+
+// All rows of x against NR rows of w: MR at a time, what is left in one tile.
+template <typename Dot, size_t MR, size_t NR>
+inline void dot_rows(const DotColumns<Dot>& columns, MatView<const typename Dot::Row> x, size_t K, LinesAhead& ahead, float* y,
+                     size_t y_stride) {
+  size_t m = 0;
+  for (; m + MR <= x.rows(); m += MR)
+    dot_tile<Dot, MR, NR>(columns, x.row(m), x.stride(), K, ahead, y + m * y_stride, y_stride);
+  if constexpr (MR > 1)
+    if (m < x.rows()) dot_rows<Dot, MR - 1, NR>(columns, x.rows(m, x.rows()), K, ahead, y + m * y_stride, y_stride);
+}
+
+template <typename Dot>
+inline void dot_products(const PackedMatrix& w, MatView<const typename Dot::Row> x, size_t begin, size_t end,
+                         MatView<float> y) {
+  const size_t K = w.cols();
+  const auto* weights = reinterpret_cast<const typename Dot::Weight*>(w.data());
+  const auto* last = reinterpret_cast<const std::byte*>(weights + end * K);
+  // As many rows of x as stay in the second-level cache while the weights pass by.
+  const size_t block =
+      std::max(kDotRows, (size_t{384} << 10) / (sizeof(typename Dot::Row) * std::max(K, size_t{1})) / kDotRows * kDotRows);
+  for (size_t m = 0; m < x.rows(); m += block) {
+    const MatView<const typename Dot::Row> rows = x.rows(m, std::min(m + block, x.rows()));
+    const size_t tiles = (rows.rows() + kDotRows - 1) / kDotRows;
+    const size_t lines_a_step = kDotColumns * Dot::kColumns * sizeof(typename Dot::Weight) / 64;
+    LinesAhead nothing = {last, last, 0};
+    size_t n = begin;
+    // One row is a matter of reading the weights, which goes fastest in the order in which they stand: two streams, as a single
+    // one's chain of sums may take longer than its bytes.
+    if (x.rows() == 1) {
+      const size_t half = (end - begin) / 2;
+      for (; n < begin + half; ++n) dot_rows<Dot, 1, 2>({weights + n * K, half}, rows, K, nothing, y.row(m) + n, y.stride());
+      n += half;
+    }
+    for (; n + kDotColumns <= end; n += kDotColumns) {
+      const auto* next = reinterpret_cast<const std::byte*>(weights + (n + kDotColumns) * K);
+      const size_t bytes = kDotColumns * K * sizeof(typename Dot::Weight);
+      LinesAhead ahead = {next, std::min(next + bytes, last), (lines_a_step + tiles - 1) / tiles};
+      dot_rows<Dot, kDotRows, kDotColumns>({weights + n * K, 1}, rows, K, ahead, y.row(m) + n, y.stride());
+    }
+    for (; n < end; ++n) dot_rows<Dot, 1, 1>({weights + n * K, 1}, rows, K, nothing, y.row(m) + n, y.stride());
+  }
+}
