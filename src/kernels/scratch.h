@@ -15,28 +15,36 @@ inline constexpr size_t kRecurrentTokens = 16;
 /// Rows of KDA's sub-blocks, within which decays are formed token by token.
 inline constexpr size_t kKdaSubBlock = 16;
 
-/// Where chunk_kda keeps what, in floats. K is the key dim.
+/// Tokens whose keys come into their sub-block together.
+inline constexpr size_t kKdaJoinedTokens = 4;
+
+/// Channels in whole panels.
+constexpr size_t in_panels(size_t value_dim) { return (value_dim + kKdaPanel - 1) / kKdaPanel * kKdaPanel; }
+
+/// Where chunk_kda keeps what, in floats. K is the key dim, V the value dim.
 struct ChunkScratch {
-  explicit constexpr ChunkScratch(size_t K)
+  constexpr ChunkScratch(size_t K, size_t V)
       : q(0),
         k(q + kKdaChunk * K),
-        rest(k + kKdaChunk * K),
+        v(k + kKdaChunk * K),
+        rest(v + kKdaChunk * in_panels(V)),
         a(rest + kKdaChunk * K),
         p(a + kKdaChunk * kKdaChunk),
-        v(p + kKdaChunk * kKdaChunk),
-        decay(v + kKdaChunk * kKdaPanel),
-        prefix(decay + K),
+        corrected(p + kKdaChunk * kKdaChunk),
+        decay(corrected + kKdaChunk * 2 * kKdaPanel),
+        prefix(decay + kKdaJoinedTokens * K),
         total(prefix + K),
         floats(total + K) {}
-  size_t q;       // [64, K] q_i times the decay from the chunk's start to i
-  size_t k;       // [64, K] k_i likewise
-  size_t rest;    // [4][K][16] k_j times the decay from j to the end of what was read so far, rows in lanes
-  size_t a;       // [64, 64] -beta_i k_i . (decayed k_j)
-  size_t p;       // [64, 64] q_i . (decayed k_j)
-  size_t v;       // [64, 16] v' of one panel
-  size_t decay;   // [K] exp(g) of one token
-  size_t prefix;  // [K] its running product in the sub-block
-  size_t total;   // [K] and in the chunk before it
+  size_t q;          // [64, K] q_i times the decay from the chunk's start to i
+  size_t k;          // [64, K] k_i likewise
+  size_t v;          // [64, V in whole panels] v_i: rows of the wide matrix would push each other out of the caches
+  size_t rest;       // [4][K][16] k_j times the decay from j to the end of what was read so far, rows in lanes
+  size_t a;          // [64, 64] -beta_i k_i . (decayed k_j)
+  size_t p;          // [64, 64] q_i . (decayed k_j)
+  size_t corrected;  // [64, 32] v' of the panels that are worked on at once, two at most
+  size_t decay;      // [4, K] exp(g) of the tokens that come in together
+  size_t prefix;     // [K] running product of exp(g) in the sub-block
+  size_t total;      // [K] and in the chunk before it
   size_t floats;
 };
 
