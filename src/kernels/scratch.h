@@ -6,7 +6,7 @@
 
 namespace kilin {
 
-/// MLA puts this many query rows or heads side by side in the lanes of its vectors.
+/// MLA puts at most this many query rows or heads side by side in the lanes of its vectors.
 inline constexpr size_t kLanes = 32;
 
 /// Tokens whose decays fused_recurrent_kda keeps at once.
@@ -46,6 +46,26 @@ struct ChunkScratch {
   size_t prefix;     // [K] running product of exp(g) in the sub-block
   size_t total;      // [K] and in the chunk before it
   size_t floats;
+};
+
+/// Where mla_decode_block keeps what, in floats; `width` is rank + rope.
+struct DecodeScratch {
+  constexpr DecodeScratch(size_t heads, size_t width)
+      : queries(0),
+        max(queries + in_lanes(heads) * width),
+        sum(max + in_lanes(heads)),
+        scores(sum + in_lanes(heads)),
+        latents(scores + kMlaPage * kLanes),
+        floats(latents + kMlaPage * width) {}
+  size_t queries;  // [width][lanes] a group of heads
+  size_t max;      // [heads] of the pages that were read, and
+  size_t sum;      // [heads]
+  size_t scores;   // [64][lanes] of one group
+  size_t latents;  // [64, width] one page as fp32
+  size_t floats;
+
+ private:
+  static constexpr size_t in_lanes(size_t heads) { return (heads + kLanes - 1) / kLanes * kLanes; }
 };
 
 }  // namespace kilin
