@@ -9,6 +9,7 @@ namespace kilin {
 namespace {
 
 constexpr size_t kQueryRows = 32;   // query rows of one head a tile (Extend)
+constexpr size_t kKeyRows = 64;     // keys of one head that are decompressed in one go (Extend)
 constexpr size_t kDecodeRows = 16;  // rows that share the loops (Decode)
 constexpr size_t kWave = 64;        // blocks of the past whose partial softmaxes are held at once (Decode)
 
@@ -124,7 +125,8 @@ void KimiMlaAttention::extend(ExecContext& ctx, const ForwardBatch& batch, size_
   const size_t rows = q.rows(), start = sequence.start, stop = start + rows, kv_width = nope_ + value_;
   if (rows == 0) return;
   auto latents = frame.matrix(kMlaBlock, latent_width());  // [S, rank + rope] of one block, read back from the pool
-  auto kv = frame.matrix(kMlaBlock, heads_ * kv_width);  // [S, heads x (k_nope | v)]
+  // [heads, S, k_nope | v]: by head, because rows of all heads would stand a power of two apart and share a few lines of cache.
+  auto kv = frame.matrix(heads_ * kMlaBlock, kv_width);
   auto max = frame.matrix(rows, heads_), sum = frame.matrix(rows, heads_);  // running softmax of every row and head
   const std::span<float> scratch = frame.array<float>(ctx.pool.size() * mla_extend_scratch(kQueryRows, query_dim()));
   const size_t scratch_each = mla_extend_scratch(kQueryRows, query_dim());
@@ -139,14 +141,22 @@ void KimiMlaAttention::extend(ExecContext& ctx, const ForwardBatch& batch, size_
       const size_t from = s.begin * LatentKvPool::kPageTokens, to = std::min(s.end * LatentKvPool::kPageTokens, keys);
       batch.pools->latents.read(latent_layer_, sequence.pages, block + from, latents.rows(from, to));
     });
-    matmul(ctx, kv_b_proj_.view, latents.rows(0, keys).columns(0, rank_), kv.rows(0, keys));
+    const size_t key_tiles = divide_up(keys, kKeyRows);
+    ctx.pool.parallel_for(key_tiles * heads_, 1, [&](const Slice& s) {
+      for (size_t i = s.begin; i < s.end; ++i) {  // neighbours share their weights
+        const size_t h = i / key_tiles, from = i % key_tiles * kKeyRows, to = std::min(from + kKeyRows, keys);
+        ctx.kernels.matmul(kv_b_proj_.view.slice_rows(h * kv_width, (h + 1) * kv_width),
+                           latents.rows(from, to).columns(0, rank_), 0, kv_width,
+                           kv.rows(h * kMlaBlock + from, h * kMlaBlock + to));
+      }
+    });
 
     const size_t first = block > start ? block - start : 0;  // rows before it see nothing of this block
     const size_t tiles = divide_up(rows - first, kQueryRows);
     ctx.pool.parallel_for(tiles * heads_, 1, [&](const Slice& s) {
       for (size_t i = s.begin; i < s.end; ++i) {
         const size_t h = i / tiles, from = first + i % tiles * kQueryRows, to = std::min(from + kQueryRows, rows);
-        const MatView<const float> own = kv.rows(0, keys).columns(h * kv_width, (h + 1) * kv_width);
+        const MatView<const float> own = kv.rows(h * kMlaBlock, h * kMlaBlock + keys);
         ctx.kernels.mla_extend_block({.q = q.rows(from, to).columns(h * query_dim(), (h + 1) * query_dim()),
                                       .k_nope = own.columns(0, nope_),
                                       .k_rope = latents.rows(0, keys).columns(rank_, latent_width()),

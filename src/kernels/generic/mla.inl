@@ -144,10 +144,18 @@ inline void attend(const KeyBlock& block, size_t rows, float* scratch, const Par
         rows, ValueTile<1>{block, scores, kLaneCount, weights, into.out, c, std::min(kWidth, block.value_dim - c)});
 }
 
-// Rows of `from` become columns of a [dim][lane_count] matrix; lanes without a row become 0.
+// Rows of `from` become columns of a [dim][lane_count] matrix; lanes without a row become 0. A cache line of a row at a time:
+// the rows of a wide matrix push each other out of the cache.
 inline void put_in_lanes(MatView<const float> from, size_t lane_count, float* to) {
-  for (size_t d = 0; d < from.cols(); ++d)
-    for (size_t lane = 0; lane < lane_count; ++lane) to[d * lane_count + lane] = lane < from.rows() ? from.row(lane)[d] : 0;
+  constexpr size_t kCacheLine = 16;  // floats
+  for (size_t begin = 0; begin < from.cols(); begin += kCacheLine) {
+    const size_t end = std::min(begin + kCacheLine, from.cols());
+    for (size_t lane = 0; lane < from.rows(); ++lane) {
+      const float* row = from.row(lane);
+      for (size_t d = begin; d < end; ++d) to[d * lane_count + lane] = row[d];
+    }
+    for (size_t d = begin; d < end; ++d) fill(to + d * lane_count + from.rows(), lane_count - from.rows(), 0);
+  }
 }
 
 template <size_t P>
