@@ -122,25 +122,48 @@ class Stages {
                                 of_head(in_.gate.rows(t.begin, t.end), t.h), p_.head_dim, p_.eps);
   }
 
-  // f(n, h, worker) for every head of every sequence that has tokens, shared among the threads.
-  template <typename F>
-  void for_each_head(F&& f) const {
-    ctx_.pool.parallel_for(batch_.sequences.size() * p_.heads, 1, [&](const Slice& s) {
-      for (size_t i = s.begin; i < s.end; ++i)
-        if (batch_.tokens_of(i / p_.heads) > 0) f(i / p_.heads, i % p_.heads, s.worker);
-    });
+  // How many heads go through each stage before the next begins, where all spans are short: the recurrence is then one stream
+  // through their states, which other stages in between would stop again and again.
+  size_t heads_at_once() const {
+    size_t most = 1;
+    for (size_t n = 0; n < batch_.sequences.size(); ++n) most = std::max(most, batch_.tokens_of(n));
+    const size_t fair = batch_.sequences.size() * p_.heads / ctx_.pool.size();
+    return std::max<size_t>(1, std::min({p_.heads, kTileTokens / most, fair}));
   }
 
-  // f(HeadTokens) for all of a head's tokens, a tile after the other, in memory of tile_floats.
+  // f(n, first head, end, worker) for groups of `size` heads of every sequence that has tokens, shared among the threads.
   template <typename F>
-  void for_each_tile(size_t n, size_t h, float* memory, F&& f) const {
+  void for_each_group(size_t size, F&& f) const {
+    const size_t groups = (p_.heads + size - 1) / size;
+    ctx_.pool.parallel_for(batch_.sequences.size() * groups, 1, [&](const Slice& s) {
+      for (size_t i = s.begin; i < s.end; ++i) {
+        const size_t n = i / groups, first = i % groups * size;
+        if (batch_.tokens_of(n) > 0) f(n, first, std::min(first + size, p_.heads), s.worker);
+      }
+    });
+  }
+  template <typename F>
+  void for_each_head(F&& f) const {
+    for_each_group(1, [&](size_t n, size_t h, size_t, size_t worker) { f(n, h, worker); });
+  }
+
+  // f(begin, end) for the rows of a sequence, a tile after the other.
+  template <typename F>
+  void for_each_tile(size_t n, F&& f) const {
     for (size_t begin = batch_.cu_seqlens[n], end = batch_.cu_seqlens[n + 1]; begin < end;) {
       const size_t position = batch_.sequences[n].start + begin - batch_.cu_seqlens[n];
       const size_t tokens = std::min(end - begin, kTileTokens - position % kTileTokens);
-      const auto matrix = [&](size_t i) { return MatView<float>(memory + i * kTileTokens * p_.head_dim, tokens, p_.head_dim); };
-      f(HeadTokens{n, h, begin, begin + tokens, matrix(0), matrix(1), matrix(2), matrix(3)});
+      f(begin, begin + tokens);
       begin += tokens;
     }
+  }
+
+  // A head's tokens of a tile, in memory for 4 x (end - begin) x head_dim floats.
+  HeadTokens in_tile(size_t n, size_t h, size_t begin, size_t end, float* memory) const {
+    const auto matrix = [&](size_t i) {
+      return MatView<float>(memory + i * (end - begin) * p_.head_dim, end - begin, p_.head_dim);
+    };
+    return {n, h, begin, end, matrix(0), matrix(1), matrix(2), matrix(3)};
   }
 
   // All of a head's tokens where the inputs have them; q, k and v as put_back left them.
@@ -191,18 +214,25 @@ void KdaBackend::forward(ExecContext& ctx, const ForwardBatch& batch, int layer,
   const std::span<float> tiles = frame.array<float>(ctx.pool.size() * tile_each);
   const auto scratch_of = [&](size_t worker) { return scratch.subspan(worker * scratch_each, scratch_each); };
 
+  const auto tile_of = [&](size_t worker) { return tiles.data() + worker * tile_each; };
+
   StageScope stage = ctx.stage(Stage::KdaConvGates);
   ctx.count(conv_cost(batch, p));
   if (ctx.taps == nullptr) {
     stage.next(Stage::KdaRecurrence);  // all of it: the stages take turns head by head
     ctx.count(recurrence_cost(batch, p));
-    stages.for_each_head([&](size_t n, size_t h, size_t worker) {
-      stages.copy_tails(n, h);
-      stages.for_each_tile(n, h, tiles.data() + worker * tile_each, [&](const HeadTokens& tile) {
-        stages.convolve(tile);
-        stages.decay(tile);
-        stages.recur(tile, scratch_of(worker));
-        stages.normalize(tile);
+    stages.for_each_group(stages.heads_at_once(), [&](size_t n, size_t first, size_t last, size_t worker) {
+      for (size_t h = first; h < last; ++h) stages.copy_tails(n, h);
+      stages.for_each_tile(n, [&](size_t begin, size_t end) {
+        const auto tokens = [&](size_t h) {
+          return stages.in_tile(n, h, begin, end, tile_of(worker) + (h - first) * 4 * (end - begin) * p.head_dim);
+        };
+        for (size_t h = first; h < last; ++h) {
+          stages.convolve(tokens(h));
+          stages.decay(tokens(h));
+        }
+        for (size_t h = first; h < last; ++h) stages.recur(tokens(h), scratch_of(worker));
+        for (size_t h = first; h < last; ++h) stages.normalize(tokens(h));
       });
     });
     return;
@@ -212,9 +242,10 @@ void KdaBackend::forward(ExecContext& ctx, const ForwardBatch& batch, int layer,
   const size_t width = p.heads * p.head_dim;
   stages.for_each_head([&](size_t n, size_t h, size_t worker) {
     stages.copy_tails(n, h);
-    stages.for_each_tile(n, h, tiles.data() + worker * tile_each, [&](const HeadTokens& tile) {
-      stages.convolve(tile);
-      stages.put_back(tile);
+    stages.for_each_tile(n, [&](size_t begin, size_t end) {
+      const HeadTokens tokens = stages.in_tile(n, h, begin, end, tile_of(worker));
+      stages.convolve(tokens);
+      stages.put_back(tokens);
     });
     stages.decay(stages.in_place(n, h));
   });
