@@ -13,6 +13,7 @@
 #include <immintrin.h>
 #endif
 
+#include "core/float_mode.h"
 #include "kernels/kernel_table.h"
 
 namespace kilin::bench {
@@ -90,6 +91,7 @@ inline double median(std::vector<double> values) {
 /// Runs the benchmark's loop; needs UseManualTime. `of_peak` is the share of the FMA peak that `flop` operations a call reach.
 template <typename F>
 void run_beside_peak(benchmark::State& state, Isa isa, double flop, F&& kernel) {
+  const FloatModeGuard float_mode;  // as in the product: states that fade away would be subnormal
   std::vector<double> shares;
   kernel();
   for (auto _ : state) {
@@ -104,6 +106,7 @@ void run_beside_peak(benchmark::State& state, Isa isa, double flop, F&& kernel) 
 /// The same beside one pass that reads and writes `floats` of memory: `of_pass` is the pass's time over the kernel's.
 template <typename F>
 void run_beside_pass(benchmark::State& state, std::vector<float>& floats, F&& kernel) {
+  const FloatModeGuard float_mode;  // as in the product: states that fade away would be subnormal
   std::vector<double> shares;
   kernel();
   for (auto _ : state) {
