@@ -96,7 +96,7 @@ void KimiMlaAttention::forward(ExecContext& ctx, const ForwardBatch& batch, MatV
 }
 
 // Latents are written and read once, by a query and key: scores and the weighted sum, in the heads' own width or, absorbed, in
-// the latents'. Absorbed, all rows of a batch need kv_b_proj but once; to decompress is a product, which counts itself.
+// the latents'. Absorbed, all rows of a batch need kv_b_proj but once; decompression is counted where it is done.
 void KimiMlaAttention::count_attention(ExecContext& ctx, const ForwardBatch& batch) const {
   if (ctx.profile == nullptr) return;
   StageCost cost;
@@ -141,13 +141,14 @@ void KimiMlaAttention::extend(ExecContext& ctx, const ForwardBatch& batch, size_
       const size_t from = s.begin * LatentKvPool::kPageTokens, to = std::min(s.end * LatentKvPool::kPageTokens, keys);
       batch.pools->latents.read(latent_layer_, sequence.pages, block + from, latents.rows(from, to));
     });
+    const PackedMatrix& kv_b = kv_b_proj_.view;
+    ctx.count({.weight_bytes = kv_b.bytes(), .fp32_operations = 2 * keys * kv_b.rows() * kv_b.cols()});
     const size_t key_tiles = divide_up(keys, kKeyRows);
     ctx.pool.parallel_for(key_tiles * heads_, 1, [&](const Slice& s) {
       for (size_t i = s.begin; i < s.end; ++i) {  // neighbours share their weights
         const size_t h = i / key_tiles, from = i % key_tiles * kKeyRows, to = std::min(from + kKeyRows, keys);
-        ctx.kernels.matmul(kv_b_proj_.view.slice_rows(h * kv_width, (h + 1) * kv_width),
-                           latents.rows(from, to).columns(0, rank_), 0, kv_width,
-                           kv.rows(h * kMlaBlock + from, h * kMlaBlock + to));
+        ctx.kernels.matmul(kv_b.slice_rows(h * kv_width, (h + 1) * kv_width), latents.rows(from, to).columns(0, rank_), 0,
+                           kv_width, kv.rows(h * kMlaBlock + from, h * kMlaBlock + to));
       }
     });
 
