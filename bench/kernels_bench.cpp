@@ -1,12 +1,14 @@
 // The heavy kernels on one thread, for every instruction set of this machine, at the sizes of Kimi-Linear-48B-A3B. FLOP counts
 // the mathematics, not what a form spends on it; bytes count weights, states and latents once. ns_per_token where a token is
-// the unit.
+// the unit; of_peak is the share of a loop of FMAs that runs beside.
 #include <benchmark/benchmark.h>
 
 #include <cmath>
+#include <iterator>
 #include <string>
 #include <vector>
 
+#include "beside_peak.h"
 #include "core/cpu_info.h"
 #include "core/random.h"
 #include "core/tensor.h"
@@ -105,9 +107,9 @@ void pack_panel(benchmark::State& state, BlockFormat format) {
 }
 
 struct KdaInputs {
-  explicit KdaInputs(size_t tokens, size_t K, size_t V)
-      : q(random_matrix(tokens, K)),
-        k(random_matrix(tokens, K)),
+  KdaInputs(size_t tokens, size_t K, size_t V)
+      : q(random_matrix(tokens, K, -0.1f, 0.1f)),
+        k(random_matrix(tokens, K, -0.1f, 0.1f)),
         v(random_matrix(tokens, V)),
         g(random_matrix(tokens, K, -2, 0)),
         beta(random_matrix(1, tokens, 0, 1)),
@@ -129,27 +131,57 @@ struct KdaInputs {
   std::vector<float> scratch;
 };
 
-void kda(benchmark::State& state, void (*kernel)(const KdaHead&, std::span<float>)) {
-  const auto tokens = static_cast<size_t>(state.range(0)), D = static_cast<size_t>(state.range(1));
-  KdaInputs in(tokens, D, D);
-  for (auto _ : state) kernel(in.head(), in.scratch);
+void count_tokens(benchmark::State& state, size_t tokens) {
   state.counters["s/token"] = Counter(static_cast<double>(tokens), Counter::kIsIterationInvariantRate | Counter::kInvert);
-  report(state, static_cast<double>(tokens) * 7.0 * static_cast<double>(D * D),
-         2.0 * sizeof(float) * static_cast<double>(kda_state_floats(D, D)));  // decay 1, predict 2, correct 2, read 2
 }
 
-// One head's rows against a full block.
+// The matrix products of the chunk form, triangles counted as such: (K S), (Q S), the state's update; A and P; A V' and P V'.
+double chunk_flop(size_t tokens, size_t D) {
+  const auto T = static_cast<double>(tokens), d = static_cast<double>(D), C = static_cast<double>(kKdaChunk);
+  return 2 * T * (3 * d * d + 2 * d * (C + 1));
+}
+
+void chunk_kda(benchmark::State& state, const KernelTable& table) {
+  const auto tokens = static_cast<size_t>(state.range(0)), D = static_cast<size_t>(state.range(1));
+  KdaInputs in(tokens, D, D);
+  bench::run_beside_peak(state, table.isa, chunk_flop(tokens, D), [&] { table.chunk_kda(in.head(), in.scratch); });
+  count_tokens(state, tokens);
+}
+
+// One state, which stays in the second-level cache.
+void fused_recurrent_kda(benchmark::State& state, const KernelTable& table) {
+  const auto tokens = static_cast<size_t>(state.range(0)), D = static_cast<size_t>(state.range(1));
+  KdaInputs in(tokens, D, D);
+  const double flop = 7.0 * static_cast<double>(tokens * D * D);  // decay 1, predict 2, correct 2, read 2
+  bench::run_beside_peak(state, table.isa, flop, [&] { table.fused_recurrent_kda(in.head(), in.scratch); });
+  count_tokens(state, tokens);
+}
+
+// A token on all states of a sequence, which no cache holds: 20 layers of 32 heads.
+void fused_recurrent_kda_from_memory(benchmark::State& state, const KernelTable& table) {
+  constexpr size_t kHeads = 640, kDim = 128, kFloats = kda_state_floats(kDim, kDim);
+  KdaInputs in(1, kDim, kDim);
+  std::vector<float> states(kHeads * kFloats, 0.5f);
+  bench::run_beside_pass(state, states, [&] {
+    KdaHead head = in.head();
+    for (size_t h = 0; h < kHeads; ++h) {
+      head.state = states.data() + h * kFloats;
+      table.fused_recurrent_kda(head, in.scratch);
+    }
+  });
+}
+
+// One head's rows against a full block, keys and values by head as the model has them.
 void mla_extend(benchmark::State& state, const KernelTable& table) {
   constexpr size_t kNope = 128, kRope = 64, kValue = 128;
   const auto rows = static_cast<size_t>(state.range(0));
-  const Tensor q = random_matrix(rows, kNope + kRope), k_nope = random_matrix(kMlaBlock, kNope),
-               k_rope = random_matrix(kMlaBlock, kRope), v = random_matrix(kMlaBlock, kValue),
-               out = random_matrix(rows, kValue);
+  const Tensor q = random_matrix(rows, kNope + kRope), kv = random_matrix(kMlaBlock, kNope + kValue),
+               k_rope = random_matrix(kMlaBlock, kRope), out = random_matrix(rows, kValue);
   std::vector<float> max(rows, 0.f), sum(rows, 1.f), scratch(mla_extend_scratch(rows, kNope + kRope));
   const MlaExtendBlock block = {.q = view(q),
-                                .k_nope = view(k_nope),
+                                .k_nope = view(kv).columns(0, kNope),
                                 .k_rope = view(k_rope),
-                                .v = view(v),
+                                .v = view(kv).columns(kNope, kNope + kValue),
                                 .scale = 0.07f,
                                 .query_start = kMlaBlock,
                                 .key_start = 0,
@@ -157,25 +189,35 @@ void mla_extend(benchmark::State& state, const KernelTable& table) {
                                 .sum = sum.data(),
                                 .partial_stride = 1,
                                 .out = view(out)};
-  for (auto _ : state) table.mla_extend_block(block, scratch);
-  report(state, 2.0 * static_cast<double>(rows * kMlaBlock * (kNope + kRope + kValue)), 0);
+  bench::run_beside_peak(state, table.isa, 2.0 * static_cast<double>(rows * kMlaBlock * (kNope + kRope + kValue)),
+                         [&] { table.mla_extend_block(block, scratch); });
 }
 
-void mla_decode(benchmark::State& state, const KernelTable& table) {
-  constexpr size_t kRank = 512, kRope = 64;
-  const auto heads = static_cast<size_t>(state.range(0));
-  const Tensor q = random_matrix(heads, kRank), q_rope = random_matrix(heads, kRope),
-               latents = random_matrix(kMlaBlock, kRank + kRope), out = random_matrix(heads, kRank);
-  std::vector<float> max(heads), sum(heads), scratch(mla_decode_scratch(heads, kRank + kRope));
-  const MlaDecodeBlock block = {.q_latent = view(q),
-                                .q_rope = view(q_rope),
-                                .latents = view(latents),
-                                .scale = 0.07f,
-                                .max = max.data(),
-                                .sum = sum.data(),
-                                .out = view(out)};
-  for (auto _ : state) table.mla_decode_block(block, scratch);
-  report(state, 2.0 * static_cast<double>(heads * kMlaBlock * (2 * kRank + kRope)), static_cast<double>(latents.bytes()));
+// 32 heads over a block after another of 32k tokens, or over one block again and again.
+void mla_decode(benchmark::State& state, const KernelTable& table, KvType type) {
+  constexpr size_t kHeads = 32, kRank = 512, kRope = 64;
+  const auto blocks = static_cast<size_t>(state.range(0));
+  const size_t row_bytes = latent_row_bytes(type, kRank + kRope);
+  const Tensor q = random_matrix(kHeads, kRank), q_rope = random_matrix(kHeads, kRope), out = random_matrix(kHeads, kRank);
+  const Tensor row = random_matrix(1, kRank + kRope);
+  std::vector<std::byte> latents(blocks * kMlaBlock * row_bytes);
+  for (size_t s = 0; s < blocks * kMlaBlock; ++s)
+    store_latent_row(type, row.as<float>(), kRank + kRope, latents.data() + s * row_bytes);
+  std::vector<float> max(kHeads), sum(kHeads), scratch(mla_decode_scratch(kHeads, kRank + kRope));
+  size_t next = 0;
+  bench::run_beside_peak(state, table.isa, 2.0 * static_cast<double>(kHeads * kMlaBlock * (2 * kRank + kRope)), [&] {
+    const std::byte* pages[kMlaBlock / kMlaPage];
+    for (size_t p = 0; p < std::size(pages); ++p) pages[p] = latents.data() + (next * kMlaBlock + p * kMlaPage) * row_bytes;
+    table.mla_decode_block({.q_latent = view(q),
+                            .q_rope = view(q_rope),
+                            .latents = {type, pages, kMlaBlock},
+                            .scale = 0.07f,
+                            .max = max.data(),
+                            .sum = sum.data(),
+                            .out = view(out)},
+                           scratch);
+    next = (next + 1) % blocks;
+  });
 }
 
 void max_and_exp_sum(benchmark::State& state, const KernelTable& table) {
@@ -219,23 +261,33 @@ const bool kRegistered = [] {
           ->Args({64, 2304, 1024})
           ->Args({512, 2304, 1024});
     benchmark::RegisterBenchmark(name("quantize_rows").c_str(), [=](auto& state) { quantize_rows(state, *table); });
-    benchmark::RegisterBenchmark(name("chunk_kda").c_str(), [=](auto& state) { kda(state, table->chunk_kda); })
+    benchmark::RegisterBenchmark(name("chunk_kda").c_str(), [=](auto& state) { chunk_kda(state, *table); })
         ->ArgNames({"T", "K"})
+        ->Args({64, 128})
         ->Args({512, 128})
-        ->Args({64, 32});
-    benchmark::RegisterBenchmark(name("fused_recurrent_kda").c_str(),
-                                 [=](auto& state) { kda(state, table->fused_recurrent_kda); })
+        ->Args({4096, 128})
+        ->Args({64, 32})
+        ->UseManualTime();
+    benchmark::RegisterBenchmark(name("fused_recurrent_kda").c_str(), [=](auto& state) { fused_recurrent_kda(state, *table); })
         ->ArgNames({"T", "K"})
         ->Args({1, 128})
-        ->Args({8, 128});
+        ->Args({8, 128})
+        ->UseManualTime();
+    benchmark::RegisterBenchmark(name("fused_recurrent_kda_from_memory").c_str(), [=](auto& state) {
+      fused_recurrent_kda_from_memory(state, *table);
+    })->UseManualTime();
     benchmark::RegisterBenchmark(name("mla_extend_block").c_str(), [=](auto& state) { mla_extend(state, *table); })
         ->ArgName("rows")
         ->Arg(1)
-        ->Arg(32);
-    benchmark::RegisterBenchmark(name("mla_decode_block").c_str(), [=](auto& state) { mla_decode(state, *table); })
-        ->ArgName("heads")
-        ->Arg(8)
-        ->Arg(32);
+        ->Arg(32)
+        ->UseManualTime();
+    for (KvType type : {KvType::f32, KvType::bf16, KvType::q8})
+      benchmark::RegisterBenchmark((name("mla_decode_block") + "/" + std::string(to_string(type))).c_str(),
+                                   [=](auto& state) { mla_decode(state, *table, type); })
+          ->ArgName("blocks")
+          ->Arg(1)
+          ->Arg(64)
+          ->UseManualTime();
     benchmark::RegisterBenchmark(name("max_and_exp_sum").c_str(), [=](auto& state) { max_and_exp_sum(state, *table); });
   }
   return true;

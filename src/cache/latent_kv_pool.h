@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "cache/free_ids.h"
-#include "cache/latent_row.h"
 #include "core/mat_view.h"
 #include "core/reservation.h"
+#include "kernels/mla.h"
 
 namespace kilin {
 
@@ -39,7 +39,7 @@ class PageTable {
 /// of different rows may run at once.
 class LatentKvPool {
  public:
-  static constexpr size_t kPageTokens = 64;
+  static constexpr size_t kPageTokens = kMlaPage;
 
   struct Dimensions {
     size_t layers;  ///< MLA layers
@@ -62,6 +62,10 @@ class LatentKvPool {
   void write(size_t layer, std::span<const PageId> pages, size_t start, MatView<const float> rows);
   /// Reads the positions start .. start + out.rows().
   void read(size_t layer, std::span<const PageId> pages, size_t start, MatView<float> out) const;
+  /// Where a page's kPageTokens rows of one layer stand, one after the other, as kernels/latent_row.h has them.
+  const std::byte* stored_rows(size_t layer, PageId page) const {
+    return memory_.data() + (page * dimensions_.layers + layer) * kPageTokens * row_bytes_;
+  }
 
  private:
   friend class PageTable;

@@ -180,7 +180,7 @@ TEST(CausalConvSilu, AgreesWithTheNaiveFormAndLeavesTheSameTail) {
         Matrix tail_of_naive(width - 1, channels);
         expect_like_naive(tokens, channels, width * 100 + tokens, kTolerance,
                           [&](const KernelTable& table, Random& random, Matrix& out) {
-                            const Matrix x(tokens, channels, random), weight(channels, width, random);
+                            const Matrix x(tokens, channels, random), weight(width, channels, random);
                             Matrix tail(width - 1, channels, random);
                             table.causal_conv_silu(x.view(), weight.view(), tail.view(), out.view());
                             EXPECT_TRUE(tail.gaps_are_intact());
@@ -195,7 +195,7 @@ TEST(CausalConvSilu, CutAnywhereChangesNoByte) {
   for (const Form& form : testing::all_forms())
     for (size_t cut = 0; cut <= kTokens; ++cut) {
       Random random(3);
-      const Matrix x(kTokens, kChannels, random), weight(kChannels, kWidth, random);
+      const Matrix x(kTokens, kChannels, random), weight(kWidth, kChannels, random);
       Matrix tail(kWidth - 1, kChannels, random), tail_in_two = tail, whole(kTokens, kChannels), in_two = whole;
       form.table.causal_conv_silu(x.view(), weight.view(), tail.view(), whole.view());
       form.table.causal_conv_silu(x.view().rows(0, cut), weight.view(), tail_in_two.view(), in_two.view().rows(0, cut));

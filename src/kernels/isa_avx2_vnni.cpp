@@ -10,7 +10,7 @@ namespace kilin::avx2_vnni {
 
 inline constexpr Isa kIsa = Isa::Avx2Vnni;
 
-// Register tiles: rows x columns of dot products; rows of a 16-wide KDA panel; keys or rows of attention, two vectors wide.
+// Register tiles: rows x columns of dot products; rows of a KDA panel; keys or rows of attention, two vectors wide.
 inline constexpr size_t kDotRows = 4, kDotColumns = 3, kKdaTileRows = 4, kScoreRows = 4;
 
 // Of products with panels: strips of kWidth outputs x rows.

@@ -10,8 +10,8 @@ namespace kilin::avx512_vnni {
 
 inline constexpr Isa kIsa = Isa::Avx512Vnni;
 
-// Register tiles: rows x columns of dot products; rows of a 16-wide KDA panel; keys or rows of attention, two vectors wide.
-inline constexpr size_t kDotRows = 6, kDotColumns = 4, kKdaTileRows = 16, kScoreRows = 8;
+// Register tiles: rows x columns of dot products; rows of one or two KDA panels; keys or rows of attention, two vectors wide.
+inline constexpr size_t kDotRows = 6, kDotColumns = 4, kKdaTileRows = 8, kScoreRows = 8;
 
 // Of products with panels: strips of kWidth outputs x rows.
 inline constexpr size_t kStrips = 4, kStripRows = 4;

@@ -5,7 +5,7 @@ namespace kilin::scalar {
 
 inline constexpr Isa kIsa = Isa::Scalar;
 
-// Register tiles: rows x columns of dot products; rows of a 16-wide KDA panel; keys or rows of attention, two vectors wide.
+// Register tiles: rows x columns of dot products; rows of a KDA panel; keys or rows of attention, two vectors wide.
 inline constexpr size_t kDotRows = 2, kDotColumns = 4, kKdaTileRows = 2, kScoreRows = 4;
 
 // Of products with panels: strips of kWidth outputs x rows.

@@ -113,9 +113,9 @@ struct KernelTable {
   /// out = silu(gate) * up. out may be gate or up.
   void (*silu_mul)(MatView<const float> gate, MatView<const float> up, MatView<float> out) noexcept;
 
-  /// Causal depthwise convolution of one sequence, then SiLU: out[t, c] = silu(sum_j w[c, j] x[t - (W - 1) + j, c]), j
-  /// ascending; w[c, W - 1] multiplies the current token. Rows before the first are the W - 1 rows of `tail`, oldest first, or
-  /// zeros. Afterwards `tail` holds the last W - 1 rows of (tail, x). x [T, C] raw projections; weight [C, W]; tail [W - 1, C];
+  /// Causal depthwise convolution of one sequence, then SiLU: out[t, c] = silu(sum_j w[j, c] x[t - (W - 1) + j, c]), j
+  /// ascending; w[W - 1, c] multiplies the current token. Rows before the first are the W - 1 rows of `tail`, oldest first, or
+  /// zeros. Afterwards `tail` holds the last W - 1 rows of (tail, x). x [T, C] raw projections; weight [W, C]; tail [W - 1, C];
   /// out [T, C], not x. With T = 0 the tail keeps its bytes. @pre 1 <= W <= kMaxConvWidth
   void (*causal_conv_silu)(MatView<const float> x, MatView<const float> weight, MatView<float> tail,
                            MatView<float> out) noexcept;

@@ -4,13 +4,18 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "core/mat_view.h"
+#include "kernels/latent_row.h"
 
 namespace kilin {
 
 /// Blocks of the past: [512 b, 512 b + 512) of absolute position.
 inline constexpr size_t kMlaBlock = 512;
+
+/// Latents are stored by so many tokens, from absolute position 0.
+inline constexpr size_t kMlaPage = 64;
 
 /// A softmax over a part of the keys, not yet normalised: max = max_s x_s; sum = sum_s e^(x_s - max); out = sum_s e^(x_s - max)
 /// v_s. The empty one is max = -inf, sum = 0, out = 0.
@@ -38,12 +43,19 @@ struct MlaExtendBlock {
   MatView<float> out;  ///< [R, V] running, not normalised
 };
 
+/// Stored latents of up to kMlaBlock keys: c after its norm, then the unrotated rope channels.
+struct LatentPages {
+  KvType type;
+  std::span<const std::byte* const> pages;  ///< rows of kMlaPage keys each, one after the other; see kernels/latent_row.h
+  size_t keys;                              ///< 1 .. kMlaBlock
+};
+
 /// All heads of one query row, one block of latents (Decode, absorbed): a partial softmax a head, written, not merged.
 ///   score[h, s] = scale * (q_latent[h] . c[s] + q_rope[h] . r[s]);   out[h] = sum_s e^(score - max) c[s]
 struct MlaDecodeBlock {
   MatView<const float> q_latent;  ///< [H, R]: W_uk^T q_nope by head
   MatView<const float> q_rope;    ///< [H, rope]
-  MatView<const float> latents;   ///< [S, R + rope]: c after its norm, then the unrotated rope channels; 1 <= S <= kMlaBlock
+  LatentPages latents;            ///< of R + rope values
   float scale;
   float* max;          ///< [H]
   float* sum;          ///< [H]

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
 
 #include "support/compare.h"
 #include "support/kernels.h"
@@ -170,18 +171,34 @@ TEST(MlaExtendBlock, AKeyThatIsNotANumberSpoilsNoRowBeforeIt) {
 }
 
 struct Decode {
-  Decode(size_t head_count, size_t key_count, size_t rank_dim, size_t rope_dim, uint64_t seed)
+  Decode(size_t head_count, size_t key_count, size_t rank_dim, size_t rope_dim, uint64_t seed, KvType kv_type = KvType::f32)
       : heads(head_count),
         keys(key_count),
         rank(rank_dim),
         rope(rope_dim),
+        type(kv_type),
+        row_bytes(latent_row_bytes(type, rank + rope)),
         random(seed),
         q_latent(heads, rank, random, -2, 2),
-        q_rope(heads, rope, random, -2, 2),
-        latents(keys, rank + rope, random) {}
+        q_rope(heads, rope, random, -2, 2) {
+    // Each page ends where its last row does, so that a sanitiser sees what is read beyond it.
+    for (size_t s = 0; s < keys; ++s) {
+      if (s % kMlaPage == 0) pages.emplace_back(std::min(kMlaPage, keys - s) * row_bytes);
+      const std::vector<float> row = random.vector(rank + rope);
+      store_latent_row(type, row.data(), row.size(), pages.back().data() + s % kMlaPage * row_bytes);
+    }
+  }
+  std::vector<float> latent(size_t s) const {
+    std::vector<float> row(rank + rope);
+    load_latent_row(type, pages[s / kMlaPage].data() + s % kMlaPage * row_bytes, row.size(), row.data());
+    return row;
+  }
   size_t heads, keys, rank, rope;
+  KvType type;
+  size_t row_bytes;
   Random random;
-  Matrix q_latent, q_rope, latents;
+  Matrix q_latent, q_rope;
+  std::vector<std::vector<std::byte>> pages;
 };
 
 struct Partial {
@@ -193,9 +210,11 @@ Partial decode(const Form& form, const Decode& in, size_t begin, size_t end) {
   Partial result{std::vector<float>(heads, 7.f), std::vector<float>(heads, 7.f), {}};
   Matrix out(heads, in.rank);
   std::vector<float> scratch(mla_decode_scratch(heads, in.rank + in.rope), std::nanf(""));
+  std::vector<const std::byte*> pages;
+  for (const auto& page : in.pages) pages.push_back(page.data());
   form.table.mla_decode_block({.q_latent = in.q_latent.view().rows(begin, end),
                                .q_rope = in.q_rope.view().rows(begin, end),
-                               .latents = in.latents.view(),
+                               .latents = {in.type, pages, in.keys},
                                .scale = 0.3f,
                                .max = result.max.data(),
                                .sum = result.sum.data(),
@@ -206,36 +225,45 @@ Partial decode(const Form& form, const Decode& in, size_t begin, size_t end) {
   return result;
 }
 
-TEST(MlaDecodeBlock, AgreesWithDouble) {
-  for (const Decode& in : {Decode(1, 1, 3, 2, 1), Decode(4, 70, 64, 16, 2), Decode(32, 512, 40, 9, 3),
-                           Decode(45, 130, 33, 1, 4), Decode(17, 17, 70, 16, 5)}) {
-    std::vector<float> max, sum, out;
-    for (size_t h = 0; h < in.heads; ++h) {
-      std::vector<double> p;
-      double most = -1e300, total = 0;
-      for (size_t s = 0; s < in.keys; ++s) {
-        double score = 0;
-        for (size_t d = 0; d < in.rank + in.rope; ++d)
-          score += static_cast<double>(d < in.rank ? in.q_latent.at(h, d) : in.q_rope.at(h, d - in.rank)) *
-                   static_cast<double>(in.latents.at(s, d));
-        p.push_back(score * static_cast<double>(0.3f));
-        most = std::max(most, p.back());
-      }
-      for (double& x : p) total += x = std::exp(x - most);
-      max.push_back(static_cast<float>(most)), sum.push_back(static_cast<float>(total));
-      for (size_t c = 0; c < in.rank; ++c) {
-        double value = 0;
-        for (size_t s = 0; s < in.keys; ++s) value += p[s] * static_cast<double>(in.latents.at(s, c));
-        out.push_back(static_cast<float>(value));
-      }
+Partial reference(const Decode& in) {
+  Partial result;
+  for (size_t h = 0; h < in.heads; ++h) {
+    std::vector<double> p, values(in.rank);
+    double most = -1e300, total = 0;
+    for (size_t s = 0; s < in.keys; ++s) {
+      const std::vector<float> latent = in.latent(s);
+      double score = 0;
+      for (size_t d = 0; d < in.rank + in.rope; ++d)
+        score += static_cast<double>(d < in.rank ? in.q_latent.at(h, d) : in.q_rope.at(h, d - in.rank)) *
+                 static_cast<double>(latent[d]);
+      p.push_back(score * static_cast<double>(0.3f));
+      most = std::max(most, p.back());
     }
-    for (const Form& form : testing::all_forms()) {
-      const Partial r = decode(form, in, 0, in.heads);
-      EXPECT_CLOSE_TO_MAX(r.max, max, 1e-6) << form.name;
-      EXPECT_CLOSE_TO_MAX(r.sum, sum, 3e-6) << form.name;
-      EXPECT_CLOSE_TO_MAX(r.out, out, 3e-6) << form.name << " heads " << in.heads;
+    for (double& x : p) total += x = std::exp(x - most);
+    for (size_t s = 0; s < in.keys; ++s) {
+      const std::vector<float> latent = in.latent(s);
+      for (size_t c = 0; c < in.rank; ++c) values[c] += p[s] * static_cast<double>(latent[c]);
     }
+    result.max.push_back(static_cast<float>(most)), result.sum.push_back(static_cast<float>(total));
+    for (double value : values) result.out.push_back(static_cast<float>(value));
   }
+  return result;
+}
+
+TEST(MlaDecodeBlock, AgreesWithDoubleForEveryKindOfLatents) {
+  for (KvType type : {KvType::f32, KvType::bf16, KvType::q8})
+    for (const Decode& in : {Decode(1, 1, 3, 2, 1, type), Decode(4, 70, 64, 16, 2, type), Decode(32, 512, 40, 9, 3, type),
+                             Decode(45, 130, 33, 1, 4, type), Decode(17, 17, 70, 16, 5, type), Decode(3, 64, 130, 70, 6, type),
+                             Decode(9, 129, 64, 16, 7, type)}) {
+      const Partial expected = reference(in);
+      for (const Form& form : testing::all_forms()) {
+        const Partial r = decode(form, in, 0, in.heads);
+        const std::string what = form.name + ", " + std::string(to_string(type)) + ", heads " + std::to_string(in.heads);
+        EXPECT_CLOSE_TO_MAX(r.max, expected.max, 1e-6) << what;
+        EXPECT_CLOSE_TO_MAX(r.sum, expected.sum, 3e-6) << what;
+        EXPECT_CLOSE_TO_MAX(r.out, expected.out, 3e-6) << what;
+      }
+    }
 }
 
 TEST(MlaDecodeBlock, HeadsAloneOrTogetherGiveTheSameBytes) {

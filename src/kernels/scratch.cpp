@@ -1,12 +1,13 @@
-// How much scratch the kernels need. The layouts are those of generic/*.inl; the naive forms need a row of scores at most.
+// How much scratch the kernels need. The layouts are those of generic/*.inl; the naive forms need a row of scores and a latent
+// at most.
 #include "kernels/scratch.h"
 
 namespace kilin {
 
-size_t chunk_kda_scratch(size_t key_dim, size_t) { return ChunkScratch(key_dim).floats; }
+size_t chunk_kda_scratch(size_t key_dim, size_t value_dim) { return ChunkScratch(key_dim, value_dim).floats; }
 size_t fused_recurrent_kda_scratch(size_t key_dim, size_t) { return kRecurrentTokens * key_dim; }
 
 size_t mla_extend_scratch(size_t, size_t key_dim) { return (key_dim + kMlaBlock) * kLanes; }
-size_t mla_decode_scratch(size_t, size_t latent_dim) { return (latent_dim + kMlaBlock) * kLanes; }
+size_t mla_decode_scratch(size_t heads, size_t latent_dim) { return DecodeScratch(heads, latent_dim).floats; }
 
 }  // namespace kilin

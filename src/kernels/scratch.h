@@ -6,7 +6,7 @@
 
 namespace kilin {
 
-/// MLA puts this many query rows or heads side by side in the lanes of its vectors.
+/// MLA puts at most this many query rows or heads side by side in the lanes of its vectors.
 inline constexpr size_t kLanes = 32;
 
 /// Tokens whose decays fused_recurrent_kda keeps at once.
@@ -15,29 +15,57 @@ inline constexpr size_t kRecurrentTokens = 16;
 /// Rows of KDA's sub-blocks, within which decays are formed token by token.
 inline constexpr size_t kKdaSubBlock = 16;
 
-/// Where chunk_kda keeps what, in floats. K is the key dim.
+/// Tokens whose keys come into their sub-block together.
+inline constexpr size_t kKdaJoinedTokens = 4;
+
+/// Channels in whole panels.
+constexpr size_t in_panels(size_t value_dim) { return (value_dim + kKdaPanel - 1) / kKdaPanel * kKdaPanel; }
+
+/// Where chunk_kda keeps what, in floats. K is the key dim, V the value dim.
 struct ChunkScratch {
-  explicit constexpr ChunkScratch(size_t K)
+  constexpr ChunkScratch(size_t K, size_t V)
       : q(0),
         k(q + kKdaChunk * K),
-        rest(k + kKdaChunk * K),
+        v(k + kKdaChunk * K),
+        rest(v + kKdaChunk * in_panels(V)),
         a(rest + kKdaChunk * K),
         p(a + kKdaChunk * kKdaChunk),
-        v(p + kKdaChunk * kKdaChunk),
-        decay(v + kKdaChunk * kKdaPanel),
-        prefix(decay + K),
+        corrected(p + kKdaChunk * kKdaChunk),
+        decay(corrected + kKdaChunk * 2 * kKdaPanel),
+        prefix(decay + kKdaJoinedTokens * K),
         total(prefix + K),
         floats(total + K) {}
-  size_t q;       // [64, K] q_i times the decay from the chunk's start to i
-  size_t k;       // [64, K] k_i likewise
-  size_t rest;    // [4][K][16] k_j times the decay from j to the end of what was read so far, rows in lanes
-  size_t a;       // [64, 64] -beta_i k_i . (decayed k_j)
-  size_t p;       // [64, 64] q_i . (decayed k_j)
-  size_t v;       // [64, 16] v' of one panel
-  size_t decay;   // [K] exp(g) of one token
-  size_t prefix;  // [K] its running product in the sub-block
-  size_t total;   // [K] and in the chunk before it
+  size_t q;          // [64, K] q_i times the decay from the chunk's start to i
+  size_t k;          // [64, K] k_i likewise
+  size_t v;          // [64, V in whole panels] v_i: rows of the wide matrix would push each other out of the caches
+  size_t rest;       // [4][K][16] k_j times the decay from j to the end of what was read so far, rows in lanes
+  size_t a;          // [64, 64] -beta_i k_i . (decayed k_j)
+  size_t p;          // [64, 64] q_i . (decayed k_j)
+  size_t corrected;  // [64, 32] v' of the panels that are worked on at once, two at most
+  size_t decay;      // [4, K] exp(g) of the tokens that come in together
+  size_t prefix;     // [K] running product of exp(g) in the sub-block
+  size_t total;      // [K] and in the chunk before it
   size_t floats;
+};
+
+/// Where mla_decode_block keeps what, in floats; `width` is rank + rope.
+struct DecodeScratch {
+  constexpr DecodeScratch(size_t heads, size_t width)
+      : queries(0),
+        max(queries + in_lanes(heads) * width),
+        sum(max + in_lanes(heads)),
+        scores(sum + in_lanes(heads)),
+        latents(scores + kMlaPage * kLanes),
+        floats(latents + kMlaPage * width) {}
+  size_t queries;  // [width][lanes] a group of heads
+  size_t max;      // [heads] of the pages that were read, and
+  size_t sum;      // [heads]
+  size_t scores;   // [64][lanes] of one group
+  size_t latents;  // [64, width] one page as fp32
+  size_t floats;
+
+ private:
+  static constexpr size_t in_lanes(size_t heads) { return (heads + kLanes - 1) / kLanes * kLanes; }
 };
 
 }  // namespace kilin

@@ -1,20 +1,19 @@
 #include "model/kimi_delta_attention.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace kilin {
 
 namespace {
 
-// The three convolutions as one: q | k | v are convolved in one pass.
+// The three convolutions as one, taps by row: a kernel takes channels side by side.
 Tensor load_conv(WeightSource& source, const std::string& prefix, size_t width, size_t kernel) {
-  Tensor all(DType::f32, {3 * width, kernel});
+  Tensor all(DType::f32, {kernel, 3 * width});
   float* to = all.as<float>();
   for (const char* name : {"q_conv1d.weight", "k_conv1d.weight", "v_conv1d.weight"}) {
     const Tensor part = source.conv(prefix + name, width, kernel);
-    std::memcpy(to, part.data(), part.bytes());
-    to += part.elements();
+    for (size_t c = 0; c < width; ++c, ++to)
+      for (size_t j = 0; j < kernel; ++j) to[j * 3 * width] = part.as<const float>()[c * kernel + j];
   }
   return all;
 }
@@ -50,9 +49,11 @@ KimiDeltaAttention KimiDeltaAttention::load(WeightSource& source, const std::str
 KdaParameters KimiDeltaAttention::parameters() const {
   return {.heads = heads_,
           .head_dim = head_dim_,
-          .conv = {conv_.as<const float>(), 3 * width_, conv_.shape()[1]},
+          .conv = {conv_.as<const float>(), conv_.shape()[0], 3 * width_},
           .A_log = A_log_.as<const float>(),
-          .dt_bias = dt_bias_.as<const float>()};
+          .dt_bias = dt_bias_.as<const float>(),
+          .o_norm = o_norm_.as<const float>(),
+          .eps = eps_};
 }
 
 void KimiDeltaAttention::forward(ExecContext& ctx, const LinearRecurrentBackend& backend, const ForwardBatch& batch,
@@ -63,9 +64,9 @@ void KimiDeltaAttention::forward(ExecContext& ctx, const LinearRecurrentBackend&
   const ActivationRows rows(ctx, frame, x);     // once: eight products read them
   auto qkv = frame.matrix(tokens, 3 * width_);  // [T, 3P] raw q | k | v, before the convolution
   auto low = frame.matrix(tokens, head_dim_);   // [T, K]
-  auto gate = frame.matrix(tokens, width_);     // [T, P]
   auto heads = frame.matrix(tokens, width_);    // [T, heads x V]
-  const KdaInputs inputs = {.qkv = qkv, .f = frame.matrix(tokens, width_), .b = frame.matrix(tokens, heads_)};
+  const KdaInputs inputs = {
+      .qkv = qkv, .f = frame.matrix(tokens, width_), .b = frame.matrix(tokens, heads_), .gate = frame.matrix(tokens, width_)};
 
   q_proj_.apply(ctx, rows, qkv.columns(0, width_));
   k_proj_.apply(ctx, rows, qkv.columns(width_, 2 * width_));
@@ -74,12 +75,12 @@ void KimiDeltaAttention::forward(ExecContext& ctx, const LinearRecurrentBackend&
   f_b_proj_.apply(ctx, low, inputs.f);  // decay before softplus: A_log and dt_bias come in the backend
   b_proj_.apply(ctx, rows, inputs.b);   // beta before the sigmoid
   g_a_proj_.apply(ctx, rows, low);
-  g_b_proj_.apply(ctx, low, gate);  // no activation between the two
+  g_b_proj_.apply(ctx, low, inputs.gate);  // no activation between the two
 
+  // Convolution, SiLU, l2norm, decays, recurrence; then the norm, its weight, and a *sigmoid* gate.
   backend.forward(ctx, batch, layer_, state_layer_, parameters(), inputs, heads);
 
   stage.next(Stage::KdaOutput);
-  gated_rms_norm(ctx, heads, o_norm_.as<const float>(), gate, head_dim_, eps_);  // norm, weight, then a *sigmoid* gate
   o_proj_.apply(ctx, ActivationRows(ctx, frame, heads), out);
 }
 

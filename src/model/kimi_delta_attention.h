@@ -25,7 +25,7 @@ class KimiDeltaAttention {
   KdaParameters parameters() const;
 
   Linear q_proj_, k_proj_, v_proj_;                           // [P, hidden]
-  Tensor conv_;                                               // [3P, W] q_conv1d | k_conv1d | v_conv1d
+  Tensor conv_;                                               // [W, 3P] q_conv1d | k_conv1d | v_conv1d
   Tensor A_log_, dt_bias_;                                    // [heads], [P]
   ExactLinear f_a_proj_, f_b_proj_;                           // [K, hidden], [P, K]: decay
   ExactLinear g_a_proj_, g_b_proj_;                           // [K, hidden], [P, K]: output gate

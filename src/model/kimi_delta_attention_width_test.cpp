@@ -8,6 +8,7 @@
 #include "core/random.h"
 #include "support/compare.h"
 #include "support/kda_layer.h"
+#include "support/recorder.h"
 
 namespace kilin {
 namespace {
@@ -163,6 +164,24 @@ TEST(KimiDeltaAttention, ShiftingAPromptByMultiplesOf64ChangesNoByte) {
   };
   const Floats at_zero = from(0);
   for (size_t start : {size_t{64}, size_t{6400}, size_t{1} << 30}) EXPECT_BYTES_EQ(from(start), at_zero) << start;
+}
+
+TEST(KimiDeltaAttention, StagesOneAfterTheOtherForTapsGiveTheSameBytesAsHeadByHead) {
+  const MadeUp weights = made_up_layer(64, 3, 20);
+  Floats x(450 * 64);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(2 * random_uniform(97, i) - 1);
+  for (ForwardMode mode : {ForwardMode::Extend, ForwardMode::Decode})
+    for (size_t start : {0, 50, 64, 100}) {
+      Layer watched(weights, testing::kda_config(64, 3, 20), 2), alone(weights, testing::kda_config(64, 3, 20), 2);
+      testing::Recorder recorder;
+      EXPECT_BYTES_EQ(watched.run(x, 64, {0, 300, 450}, mode, start, &recorder), alone.run(x, 64, {0, 300, 450}, mode, start))
+          << to_string(mode) << " from " << start;
+      for (size_t n : {0, 1}) {
+        RecurrentStatePool &a = watched.pools.states, &b = alone.pools.states;
+        EXPECT_BYTES_EQ(a.snapshot(watched.handles[n].slot()).values, b.snapshot(alone.handles[n].slot()).values)
+            << to_string(mode) << " from " << start << ", sequence " << n;
+      }
+    }
 }
 
 }  // namespace

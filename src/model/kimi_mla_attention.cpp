@@ -8,13 +8,33 @@ namespace kilin {
 
 namespace {
 
-constexpr size_t kQueryRows = 32;  // query rows of one head a tile (Extend)
-constexpr size_t kHeadGroup = 16;  // heads that share one read of a block of latents (Decode): they fill a vector
-constexpr size_t kWave = 32;       // blocks of the past whose partial softmaxes are held at once (Decode)
+constexpr size_t kQueryRows = 32;   // query rows of one head a tile (Extend)
+constexpr size_t kKeyRows = 64;     // keys of one head that are decompressed in one go (Extend)
+constexpr size_t kDecodeRows = 16;  // rows that share the loops (Decode)
+constexpr size_t kWave = 64;        // blocks of the past whose partial softmaxes are held at once (Decode)
 
 size_t divide_up(size_t a, size_t b) { return (a + b - 1) / b; }
 
 size_t floats(size_t n) { return Workspace::rounded(n * sizeof(float)); }
+
+// One row that generates: the past that it reads, in blocks that count on from those of the rows before it.
+struct DecodeRow {
+  std::span<const PageId> pages;
+  size_t keys;
+  size_t first_block, end_block;
+};
+
+// Rows [first, first + rows.size()) of the batch, all of sequences that generate.
+void find_rows(const ForwardBatch& batch, size_t first, std::span<DecodeRow> rows) {
+  size_t n = 0, blocks = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    while (batch.cu_seqlens[n + 1] <= first + i) ++n;
+    const SequenceSpan& sequence = batch.sequences[n];
+    const size_t keys = sequence.start + (first + i - batch.cu_seqlens[n]) + 1, end = blocks + divide_up(keys, kMlaBlock);
+    rows[i] = {sequence.pages, keys, blocks, end};
+    blocks = end;
+  }
+}
 
 }  // namespace
 
@@ -55,18 +75,20 @@ void KimiMlaAttention::forward(ExecContext& ctx, const ForwardBatch& batch, MatV
 
   stage.next(Stage::MlaAttention);
   count_attention(ctx, batch);
-  for (size_t n = 0; n < batch.sequences.size(); ++n) {
-    const SequenceSpan& sequence = batch.sequences[n];
-    const size_t begin = batch.cu_seqlens[n], end = batch.cu_seqlens[n + 1];
-    if (begin == end) continue;
-    batch.pools->latents.write(latent_layer_, sequence.pages, sequence.start, latent.rows(begin, end));
-    if (sequence.mode == ForwardMode::Extend) {
-      extend(ctx, batch, n, q.rows(begin, end), heads.rows(begin, end));
-    } else {
-      for (size_t row = begin; row < end; ++row)
-        decode(ctx, batch.pools->latents, sequence.pages, sequence.start + row - begin, q.rows(row, row + 1),
-               heads.rows(row, row + 1));
+  const size_t sequences = batch.sequences.size();
+  for (size_t n = 0; n < sequences; ++n)
+    batch.pools->latents.write(latent_layer_, batch.sequences[n].pages, batch.sequences[n].start,
+                               latent.rows(batch.cu_seqlens[n], batch.cu_seqlens[n + 1]));
+  for (size_t n = 0; n < sequences;) {
+    const size_t begin = batch.cu_seqlens[n];
+    if (batch.sequences[n].mode != ForwardMode::Decode) {
+      extend(ctx, batch, n, q.rows(begin, batch.cu_seqlens[n + 1]), heads.rows(begin, batch.cu_seqlens[n + 1]));
+      ++n;
+      continue;
     }
+    while (n < sequences && batch.sequences[n].mode == ForwardMode::Decode) ++n;
+    for (size_t row = begin, end = batch.cu_seqlens[n]; row < end; row += kDecodeRows)
+      decode(ctx, batch, row, q.rows(row, std::min(row + kDecodeRows, end)), heads.rows(row, std::min(row + kDecodeRows, end)));
   }
   ctx.tap(Value::AttentionHeadOutputs, layer_, heads);
   stage.next(Stage::MlaOutput);
@@ -74,7 +96,7 @@ void KimiMlaAttention::forward(ExecContext& ctx, const ForwardBatch& batch, MatV
 }
 
 // Latents are written and read once, by a query and key: scores and the weighted sum, in the heads' own width or, absorbed, in
-// the latents'. Absorbed, all rows of a batch need kv_b_proj but once; to decompress is a product, which counts itself.
+// the latents'. Absorbed, all rows of a batch need kv_b_proj but once; decompression is counted where it is done.
 void KimiMlaAttention::count_attention(ExecContext& ctx, const ForwardBatch& batch) const {
   if (ctx.profile == nullptr) return;
   StageCost cost;
@@ -100,9 +122,11 @@ void KimiMlaAttention::extend(ExecContext& ctx, const ForwardBatch& batch, size_
                               MatView<float> heads) const {
   Workspace::Frame frame(ctx.workspace);
   const SequenceSpan& sequence = batch.sequences[n];
-  const size_t rows = q.rows(), start = sequence.start, stop = start + rows;
-  auto latents = frame.matrix(kMlaBlock, latent_width());        // [S, rank + rope] of one block, read back from the pool
-  auto kv = frame.matrix(kMlaBlock, heads_ * (nope_ + value_));  // [S, heads x (k_nope | v)]
+  const size_t rows = q.rows(), start = sequence.start, stop = start + rows, kv_width = nope_ + value_;
+  if (rows == 0) return;
+  auto latents = frame.matrix(kMlaBlock, latent_width());  // [S, rank + rope] of one block, read back from the pool
+  // [heads, S, k_nope | v]: by head, because rows of all heads would stand a power of two apart and share a few lines of cache.
+  auto kv = frame.matrix(heads_ * kMlaBlock, kv_width);
   auto max = frame.matrix(rows, heads_), sum = frame.matrix(rows, heads_);  // running softmax of every row and head
   const std::span<float> scratch = frame.array<float>(ctx.pool.size() * mla_extend_scratch(kQueryRows, query_dim()));
   const size_t scratch_each = mla_extend_scratch(kQueryRows, query_dim());
@@ -117,18 +141,27 @@ void KimiMlaAttention::extend(ExecContext& ctx, const ForwardBatch& batch, size_
       const size_t from = s.begin * LatentKvPool::kPageTokens, to = std::min(s.end * LatentKvPool::kPageTokens, keys);
       batch.pools->latents.read(latent_layer_, sequence.pages, block + from, latents.rows(from, to));
     });
-    matmul(ctx, kv_b_proj_.view, latents.rows(0, keys).columns(0, rank_), kv.rows(0, keys));
+    const PackedMatrix& kv_b = kv_b_proj_.view;
+    ctx.count({.weight_bytes = kv_b.bytes(), .fp32_operations = 2 * keys * kv_b.rows() * kv_b.cols()});
+    const size_t key_tiles = divide_up(keys, kKeyRows);
+    ctx.pool.parallel_for(key_tiles * heads_, 1, [&](const Slice& s) {
+      for (size_t i = s.begin; i < s.end; ++i) {  // neighbours share their weights
+        const size_t h = i / key_tiles, from = i % key_tiles * kKeyRows, to = std::min(from + kKeyRows, keys);
+        ctx.kernels.matmul(kv_b.slice_rows(h * kv_width, (h + 1) * kv_width), latents.rows(from, to).columns(0, rank_), 0,
+                           kv_width, kv.rows(h * kMlaBlock + from, h * kMlaBlock + to));
+      }
+    });
 
     const size_t first = block > start ? block - start : 0;  // rows before it see nothing of this block
     const size_t tiles = divide_up(rows - first, kQueryRows);
     ctx.pool.parallel_for(tiles * heads_, 1, [&](const Slice& s) {
       for (size_t i = s.begin; i < s.end; ++i) {
         const size_t h = i / tiles, from = first + i % tiles * kQueryRows, to = std::min(from + kQueryRows, rows);
-        const size_t at = h * (nope_ + value_);
+        const MatView<const float> own = kv.rows(h * kMlaBlock, h * kMlaBlock + keys);
         ctx.kernels.mla_extend_block({.q = q.rows(from, to).columns(h * query_dim(), (h + 1) * query_dim()),
-                                      .k_nope = kv.rows(0, keys).columns(at, at + nope_),
+                                      .k_nope = own.columns(0, nope_),
                                       .k_rope = latents.rows(0, keys).columns(rank_, latent_width()),
-                                      .v = kv.rows(0, keys).columns(at + nope_, at + nope_ + value_),
+                                      .v = own.columns(nope_, kv_width),
                                       .scale = scale_,
                                       .query_start = start + from,
                                       .key_start = block,
@@ -147,63 +180,73 @@ void KimiMlaAttention::extend(ExecContext& ctx, const ForwardBatch& batch, size_
   });
 }
 
-void KimiMlaAttention::decode(ExecContext& ctx, const LatentKvPool& pool, std::span<const PageId> pages, size_t position,
-                              MatView<const float> q, MatView<float> heads) const {
+void KimiMlaAttention::decode(ExecContext& ctx, const ForwardBatch& batch, size_t first, MatView<const float> q,
+                              MatView<float> heads) const {
   Workspace::Frame frame(ctx.workspace);
-  const size_t keys = position + 1, blocks = divide_up(keys, kMlaBlock);
-  auto q_latent = frame.matrix(heads_, rank_);    // W_uk^T q_nope by head
-  auto latent_out = frame.matrix(heads_, rank_);  // sum_s p_s c_s by head: the running softmax's numerator
-  auto max = frame.matrix(1, heads_), sum = frame.matrix(1, heads_);
+  const size_t rows = q.rows(), width = heads_ * rank_;
+  auto q_latent = frame.matrix(rows, width);    // W_uk^T q_nope by head
+  auto latent_out = frame.matrix(rows, width);  // sum_s p_s c_s by head: the running softmax's numerator
+  auto max = frame.matrix(rows, heads_), sum = frame.matrix(rows, heads_);
   auto wave_max = frame.matrix(kWave, heads_), wave_sum = frame.matrix(kWave, heads_);
-  auto wave_out = frame.matrix(kWave * heads_, rank_);  // partial softmaxes, by block and head
-  auto latents = frame.matrix(ctx.pool.size() * kMlaBlock, latent_width());
-  const size_t scratch_each = mla_decode_scratch(kHeadGroup, latent_width());
+  auto wave_out = frame.matrix(kWave, width);  // partial softmaxes, by block and head
+  const size_t scratch_each = mla_decode_scratch(heads_, latent_width());
   const std::span<float> scratch = frame.array<float>(ctx.pool.size() * scratch_each);
-  const MatView<const float> q_heads(q.data(), heads_, query_dim());  // [heads, nope + rope]
+  DecodeRow row_array[kDecodeRows];
+  const std::span<DecodeRow> decode_rows(row_array, rows);
+  find_rows(batch, first, decode_rows);
+  const auto head_of = [&](auto matrix, size_t h, size_t head_width) {
+    return matrix.columns(h * head_width, (h + 1) * head_width);
+  };
 
-  ctx.pool.parallel_for(heads_, grain(nope_ * rank_), [&](const Slice& s) {
+  ctx.pool.parallel_for(heads_, grain(rows * nope_ * rank_), [&](const Slice& s) {
     for (size_t h = s.begin; h < s.end; ++h) {
-      ctx.kernels.matmul_transposed(key_rows(h), q_heads.rows(h, h + 1).columns(0, nope_), q_latent.rows(h, h + 1));
-      max[0][h] = -std::numeric_limits<float>::infinity();
-      sum[0][h] = 0.0f;
-      std::ranges::fill(latent_out[h], 0.0f);
+      ctx.kernels.matmul_transposed(key_rows(h), head_of(q, h, query_dim()).columns(0, nope_), head_of(q_latent, h, rank_));
+      for (size_t r = 0; r < rows; ++r) {
+        max[r][h] = -std::numeric_limits<float>::infinity();
+        sum[r][h] = 0.0f;
+        std::ranges::fill(head_of(latent_out, h, rank_)[r], 0.0f);
+      }
     }
   });
 
-  const size_t groups = divide_up(heads_, kHeadGroup);
+  const LatentKvPool& pool = batch.pools->latents;
+  const size_t blocks = decode_rows.back().end_block;
   for (size_t wave = 0; wave < blocks; wave += kWave) {
-    const size_t in_wave = std::min(kWave, blocks - wave);
-    ctx.pool.parallel_for(in_wave * groups, 1, [&](const Slice& s) {
+    const size_t wave_end = std::min(wave + kWave, blocks);
+    ctx.pool.parallel_for(wave_end - wave, 1, [&](const Slice& s) {
       for (size_t i = s.begin; i < s.end; ++i) {
-        const size_t b = i / groups, from = i % groups * kHeadGroup, to = std::min(from + kHeadGroup, heads_);
-        const size_t block = (wave + b) * kMlaBlock, count = std::min(kMlaBlock, keys - block);
-        const MatView<float> own = latents.rows(s.worker * kMlaBlock, s.worker * kMlaBlock + count);
-        pool.read(latent_layer_, pages, block, own);
-        ctx.kernels.mla_decode_block({.q_latent = q_latent.rows(from, to),
-                                      .q_rope = q_heads.rows(from, to).columns(nope_, query_dim()),
-                                      .latents = own,
+        size_t r = 0;
+        while (decode_rows[r].end_block <= wave + i) ++r;
+        const DecodeRow& row = decode_rows[r];
+        const size_t block = (wave + i - row.first_block) * kMlaBlock, count = std::min(kMlaBlock, row.keys - block);
+        const std::byte* pages[kMlaBlock / kMlaPage];
+        for (size_t p = 0; p * kMlaPage < count; ++p)
+          pages[p] = pool.stored_rows(latent_layer_, row.pages[block / kMlaPage + p]);
+        const MatView<const float> query(q.row(r), heads_, query_dim());  // [heads, nope + rope]
+        ctx.kernels.mla_decode_block({.q_latent = {q_latent.row(r), heads_, rank_},
+                                      .q_rope = query.columns(nope_, query_dim()),
+                                      .latents = {pool.dimensions().type, {pages, divide_up(count, kMlaPage)}, count},
                                       .scale = scale_,
-                                      .max = wave_max.row(b) + from,
-                                      .sum = wave_sum.row(b) + from,
-                                      .out = wave_out.rows(b * heads_ + from, b * heads_ + to)},
+                                      .max = wave_max.row(i),
+                                      .sum = wave_sum.row(i),
+                                      .out = {wave_out.row(i), heads_, rank_}},
                                      scratch.subspan(s.worker * scratch_each, scratch_each));
       }
     });
-    ctx.pool.parallel_for(heads_, grain(in_wave * rank_), [&](const Slice& s) {
-      for (size_t h = s.begin; h < s.end; ++h)
-        for (size_t b = 0; b < in_wave; ++b)  // in order of position, whoever finished first
-          ctx.kernels.softmax_merge({wave_max.row(b) + h, wave_sum.row(b) + h, wave_out.row(b * heads_ + h)},
-                                    {max.row(0) + h, sum.row(0) + h, latent_out.row(h)}, rank_);
+    ctx.pool.parallel_for(heads_, grain(rows * value_ * rank_), [&](const Slice& s) {
+      for (size_t h = s.begin; h < s.end; ++h) {
+        for (size_t r = 0; r < rows; ++r)  // in order of position, whoever finished first
+          for (size_t b = std::max(wave, decode_rows[r].first_block); b < std::min(wave_end, decode_rows[r].end_block); ++b)
+            ctx.kernels.softmax_merge(
+                {wave_max.row(b - wave) + h, wave_sum.row(b - wave) + h, wave_out.row(b - wave) + h * rank_},
+                {max.row(r) + h, sum.row(r) + h, latent_out.row(r) + h * rank_}, rank_);
+        if (wave_end < blocks) continue;
+        for (size_t r = 0; r < rows; ++r)
+          ctx.kernels.softmax_finish({max.row(r) + h, sum.row(r) + h, latent_out.row(r) + h * rank_}, rank_);
+        ctx.kernels.matmul(value_rows(h), head_of(latent_out, h, rank_), 0, value_, head_of(heads, h, value_));
+      }
     });
   }
-
-  const MatView<float> head_outputs(heads.data(), heads_, value_);
-  ctx.pool.parallel_for(heads_, grain(value_ * rank_), [&](const Slice& s) {
-    for (size_t h = s.begin; h < s.end; ++h) {
-      ctx.kernels.softmax_finish({max.row(0) + h, sum.row(0) + h, latent_out.row(h)}, rank_);
-      ctx.kernels.matmul(value_rows(h), latent_out.rows(h, h + 1), 0, value_, head_outputs.rows(h, h + 1));
-    }
-  });
 }
 
 size_t KimiMlaAttention::extend_bytes(size_t tokens, size_t threads) const {
@@ -211,16 +254,17 @@ size_t KimiMlaAttention::extend_bytes(size_t tokens, size_t threads) const {
          floats(threads * mla_extend_scratch(kQueryRows, query_dim()));
 }
 
-size_t KimiMlaAttention::decode_bytes(size_t threads) const {
-  return 2 * floats(heads_ * rank_) + 2 * floats(heads_) + 2 * floats(kWave * heads_) + floats(kWave * heads_ * rank_) +
-         floats(threads * kMlaBlock * latent_width()) + floats(threads * mla_decode_scratch(kHeadGroup, latent_width()));
+size_t KimiMlaAttention::decode_bytes(size_t tokens, size_t threads) const {
+  const size_t rows = std::min(tokens, kDecodeRows);
+  return 2 * floats(rows * heads_ * rank_) + 2 * floats(rows * heads_) + 2 * floats(kWave * heads_) +
+         floats(kWave * heads_ * rank_) + floats(threads * mla_decode_scratch(heads_, latent_width()));
 }
 
 size_t KimiMlaAttention::workspace_bytes(size_t tokens, size_t threads) const {
   return ActivationRows::workspace_bytes(tokens, hidden_) + floats(tokens * heads_ * query_dim()) +
          floats(tokens * latent_width()) + floats(tokens * heads_ * value_) +
-         std::max(
-             {ActivationRows::workspace_bytes(tokens, heads_ * value_), extend_bytes(tokens, threads), decode_bytes(threads)});
+         std::max({ActivationRows::workspace_bytes(tokens, heads_ * value_), extend_bytes(tokens, threads),
+                   decode_bytes(tokens, threads)});
 }
 
 }  // namespace kilin

@@ -24,9 +24,9 @@ class KimiMlaAttention {
  private:
   /// Prompts: keys and values of each block of the past are decompressed, then read by all heads and rows.
   void extend(ExecContext& ctx, const ForwardBatch& batch, size_t n, MatView<const float> q, MatView<float> heads) const;
-  /// Generation: queries are taken into latent space and read the latents themselves.
-  void decode(ExecContext& ctx, const LatentKvPool& pool, std::span<const PageId> pages, size_t position,
-              MatView<const float> q, MatView<float> heads) const;
+  /// Generation: queries are taken into latent space and read the latents themselves. All rows, of whatever sequences, share
+  /// the loops; row 0 is row `first` of the batch.
+  void decode(ExecContext& ctx, const ForwardBatch& batch, size_t first, MatView<const float> q, MatView<float> heads) const;
 
   void count_attention(ExecContext& ctx, const ForwardBatch& batch) const;
 
@@ -40,7 +40,7 @@ class KimiMlaAttention {
     return kv_b_proj_.view.slice_rows(head * (nope_ + value_) + nope_, (head + 1) * (nope_ + value_));
   }
   size_t extend_bytes(size_t tokens, size_t threads) const;
-  size_t decode_bytes(size_t threads) const;
+  size_t decode_bytes(size_t tokens, size_t threads) const;
 
   Linear q_proj_;              // [heads x (nope + rope), hidden]
   Linear kv_a_proj_with_mqa_;  // [rank + rope, hidden]

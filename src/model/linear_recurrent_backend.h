@@ -12,16 +12,19 @@ namespace kilin {
 struct KdaParameters {
   size_t heads;
   size_t head_dim;            ///< K = V
-  MatView<const float> conv;  ///< [3P, W]: q, k and v channels in turn; P = heads x head_dim
+  MatView<const float> conv;  ///< [W, 3P]: q, k and v channels in turn; P = heads x head_dim
   const float* A_log;         ///< [heads]
   const float* dt_bias;       ///< [P]
+  const float* o_norm;        ///< [head_dim]
+  float eps;                  ///< of o_norm
 };
 
 /// A layer's projections for the T tokens of a batch. The backend may overwrite all of them.
 struct KdaInputs {
-  MatView<float> qkv;  ///< [T, 3P] raw q | k | v, before the convolution
-  MatView<float> f;    ///< [T, P] decay before softplus, without dt_bias
-  MatView<float> b;    ///< [T, heads] beta before the sigmoid
+  MatView<float> qkv;   ///< [T, 3P] raw q | k | v, before the convolution
+  MatView<float> f;     ///< [T, P] decay before softplus, without dt_bias
+  MatView<float> b;     ///< [T, heads] beta before the sigmoid
+  MatView<float> gate;  ///< [T, P] of the norm, before the sigmoid
 };
 
 /// Stateless: everything that lasts is in the batch's pools. One a runner; safe to share among runners.
@@ -34,7 +37,7 @@ class LinearRecurrentBackend {
   /// without tokens keeps every bit of both.
   /// @param layer the layer in the model, for taps
   /// @param state_layer the layer among those that have states, for the pool
-  /// @param heads [T, heads x V]: the output before the gated norm
+  /// @param heads [T, heads x V]: the output after the gated norm
   virtual void forward(ExecContext& ctx, const ForwardBatch& batch, int layer, size_t state_layer,
                        const KdaParameters& parameters, const KdaInputs& inputs, MatView<float> heads) const = 0;
 

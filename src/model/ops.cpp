@@ -101,25 +101,10 @@ void rms_norm(ExecContext& ctx, MatView<const float> x, const float* weight, flo
   });
 }
 
-void gated_rms_norm(ExecContext& ctx, MatView<float> x, const float* weight, MatView<const float> gate, size_t head_dim,
-                    float eps) {
-  for_row_slices(ctx, x, 8, [&](size_t begin, size_t end) {
-    ctx.kernels.gated_rms_norm(x.rows(begin, end), weight, gate.rows(begin, end), head_dim, eps);
-  });
-}
-
-void l2_norm(ExecContext& ctx, MatView<float> x, size_t head_dim, float scale) {
-  for_row_slices(ctx, x, 2, [&](size_t begin, size_t end) { ctx.kernels.l2_norm(x.rows(begin, end), head_dim, scale); });
-}
-
 void silu_mul(ExecContext& ctx, MatView<float> gate, MatView<const float> up) {
   for_row_slices(ctx, gate, 8, [&](size_t begin, size_t end) {
     ctx.kernels.silu_mul(gate.rows(begin, end), up.rows(begin, end), gate.rows(begin, end));
   });
-}
-
-void sigmoid(ExecContext& ctx, MatView<float> x) {
-  for_row_slices(ctx, x, 8, [&](size_t begin, size_t end) { ctx.kernels.sigmoid(x.rows(begin, end), x.rows(begin, end)); });
 }
 
 void add(ExecContext& ctx, MatView<const float> contribution, MatView<float> stream) {

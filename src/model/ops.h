@@ -44,18 +44,8 @@ void gather_rows(ExecContext& ctx, const PackedMatrix& table, std::span<const in
 /// By row: out = x * rsqrt(mean(x^2) + eps) * weight. In place if x is out.
 void rms_norm(ExecContext& ctx, MatView<const float> x, const float* weight, float eps, MatView<float> out);
 
-/// By row and head: norm first, then weight, then sigmoid(gate). In place.
-void gated_rms_norm(ExecContext& ctx, MatView<float> x, const float* weight, MatView<const float> gate, size_t head_dim,
-                    float eps);
-
-/// By row and head: x * rsqrt(sum(x^2) + 1e-6) * scale. In place.
-void l2_norm(ExecContext& ctx, MatView<float> x, size_t head_dim, float scale);
-
 /// gate = silu(gate) * up.
 void silu_mul(ExecContext& ctx, MatView<float> gate, MatView<const float> up);
-
-/// x = sigmoid(x).
-void sigmoid(ExecContext& ctx, MatView<float> x);
 
 /// stream += contribution.
 void add(ExecContext& ctx, MatView<const float> contribution, MatView<float> stream);

@@ -6,7 +6,7 @@
 //   a[i][j] = -beta_i k_i . (k_j decayed from j to i), j < i
 //   p[i][j] =         q_i . (k_j decayed from j to i), j <= i
 // Once a sub-block is read, later ones decay its keys by their own total, so that after the chunk `rest` holds what the state
-// update needs. Value channels then go by panels of 16:
+// update needs. Value channels then go by panels of 16, two at once where a panel is one vector:
 //   v'_i = beta_i (v_i - (k_i decayed from the start to i)^T S) + sum_{j<i} a[i][j] v'_j      (I + A) V' = ..., by substitution
 //   o_i  = (q_i decayed from the start to i)^T S + sum_{j<=i} p[i][j] v'_j
 //   S    = diag(total decay) S + sum_j rest_j v'_j^T
@@ -17,13 +17,15 @@ struct Chunk {
   const KdaHead& head;
   size_t first;  // row of its first token
   size_t rows;   // tokens, <= 64
-  size_t K;
-  float *q, *k, *rest, *a, *p, *v, *decay, *prefix, *total;
+  size_t K, V;
+  size_t v_stride;  // V in whole panels
+  float *q, *k, *v, *rest, *a, *p, *corrected, *decay, *prefix, *total;
 
-  Chunk(const KdaHead& of, size_t first_row, size_t n, float* scratch) : head(of), first(first_row), rows(n), K(of.k.cols()) {
-    const ChunkScratch at(K);
-    q = scratch + at.q, k = scratch + at.k, rest = scratch + at.rest;
-    a = scratch + at.a, p = scratch + at.p, v = scratch + at.v;
+  Chunk(const KdaHead& of, size_t first_row, size_t n, float* scratch)
+      : head(of), first(first_row), rows(n), K(of.k.cols()), V(of.v.cols()), v_stride(in_panels(V)) {
+    const ChunkScratch at(K, V);
+    q = scratch + at.q, k = scratch + at.k, v = scratch + at.v, rest = scratch + at.rest;
+    a = scratch + at.a, p = scratch + at.p, corrected = scratch + at.corrected;
     decay = scratch + at.decay, prefix = scratch + at.prefix, total = scratch + at.total;
   }
 
@@ -55,41 +57,43 @@ struct MultiplyBy {
   void operator()(size_t d, size_t n) const { store_up_to(x + d, load_up_to(x + d, n) * load_up_to(factor + d, n), n); }
 };
 
-// Token `lane` joins its sub-block: older keys decay, its own comes in, its products with all of them come out. Four chains
-// over d, because one alone would wait for itself.
-inline void join_sub_block(const float* q, const float* k, const float* decay, size_t K, size_t lane, float minus_beta,
-                           float* keys, float* a_row, float* p_row) {
-  constexpr size_t kChains = 4;
-  for (size_t part = 0; part <= lane / kWidth; ++part) {
-    const Mask own = only_lane(lane - part * kWidth);  // none in the parts before the last
-    const bool has_own = part == lane / kWidth;
-    Vec a[kChains], p[kChains];
-    for (size_t c = 0; c < kChains; ++c) a[c] = p[c] = zero();
-    float* cell = keys + part * kWidth;
-    size_t d = 0;
-    for (; d + kChains <= K; d += kChains) {
-      KILIN_UNROLL
-      for (size_t c = 0; c < kChains; ++c, cell += kKdaSubBlock) {
-        const Vec key = splat(k[d + c]);
-        const Vec older = load(cell) * splat(decay[d + c]);
-        const Vec all = has_own ? select(own, key, older) : older;
+// R tokens from `lane` on join their sub-block, one after the other: older keys decay, the token's own comes in, its products
+// with all of them come out, one chain over d each. A few tokens go together so that a key stays in its register meanwhile.
+struct JoinTile {
+  const Chunk& chunk;
+  size_t first;  // row of the sub-block's first token
+
+  template <size_t R>
+  void run(size_t lane) const {
+    const size_t K = chunk.K, row = first + lane, t = chunk.first + row;
+    const MatView<const float>&q = chunk.head.q, &k = chunk.head.k;
+    const float *query = q.row(t), *key = k.row(t), *decay = chunk.decay + lane % kKdaJoinedTokens * K;
+    float* keys = chunk.keys_of(first / kKdaSubBlock);
+    for (size_t part = 0; part <= lane / kWidth; ++part) {  // R divides kWidth and lane: the new tokens stand in the last part
+      Mask own[R];
+      for (size_t r = 0; r < R; ++r) own[r] = only_lane(lane + r - part * kWidth);  // none in the parts before the last
+      Vec a[R], p[R];
+      for (size_t r = 0; r < R; ++r) a[r] = p[r] = zero();
+      float* cell = keys + part * kWidth;
+      for (size_t d = 0; d < K; ++d, cell += kKdaSubBlock) {
+        Vec all = load(cell);
+        KILIN_UNROLL
+        for (size_t r = 0; r < R; ++r) {
+          const Vec k_d = splat(key[r * k.stride() + d]);
+          all = select(own[r], k_d, all * splat(decay[r * K + d]));
+          a[r] = fma(k_d, all, a[r]);
+          p[r] = fma(splat(query[r * q.stride() + d]), all, p[r]);
+        }
         store(cell, all);
-        a[c] = fma(key, all, a[c]);
-        p[c] = fma(splat(q[d + c]), all, p[c]);
+      }
+      for (size_t r = 0; r < R; ++r) {
+        const size_t at = (row + r) * kKdaChunk + first + part * kWidth;
+        store(chunk.a + at, splat(-chunk.beta(row + r)) * a[r]);
+        store(chunk.p + at, p[r]);
       }
     }
-    for (size_t c = 0; d < K; ++d, ++c, cell += kKdaSubBlock) {
-      const Vec key = splat(k[d]);
-      const Vec older = load(cell) * splat(decay[d]);
-      const Vec all = has_own ? select(own, key, older) : older;
-      store(cell, all);
-      a[c] = fma(key, all, a[c]);
-      p[c] = fma(splat(q[d]), all, p[c]);
-    }
-    store(a_row + part * kWidth, splat(minus_beta) * ((a[0] + a[1]) + (a[2] + a[3])));
-    store(p_row + part * kWidth, (p[0] + p[1]) + (p[2] + p[3]));
   }
-}
+};
 
 // Rows of a sub-block against the keys of an earlier one.
 struct CrossTile {
@@ -113,20 +117,45 @@ struct CrossTile {
   }
 };
 
-// Fills all of the chunk's scratch but v.
+inline void prefetch_row(const float* row, size_t n) {
+  constexpr size_t kCacheLine = 16;  // floats
+  for (size_t i = 0; i < n; i += kCacheLine) __builtin_prefetch(row + i, 0, 2);
+}
+
+// A row of a wide matrix stands on a page of its own, which no hardware prefetcher goes to.
+inline void prefetch_token(const KdaHead& head, size_t t) {
+  if (t >= head.q.rows()) return;
+  prefetch_row(head.q.row(t), head.q.cols());
+  prefetch_row(head.k.row(t), head.k.cols());
+  prefetch_row(head.g.row(t), head.g.cols());
+  prefetch_row(head.v.row(t), head.v.cols());
+}
+
+// A row's n channels, and zeros to the end of its last panel.
+inline void copy_in_panels(const float* from, size_t n, float* to) {
+  for (size_t i = 0; i < in_panels(n); i += kWidth)
+    store(to + i, i + kWidth <= n ? load(from + i) : load_first(from + i, n > i ? n - i : 0));
+}
+
+// Fills all of the chunk's scratch but `corrected`.
 inline void read_tokens(const Chunk& c) {
+  constexpr size_t kAhead = 16;
   const size_t K = c.K;
   fill(c.total, K, 1);
   for (size_t s = 0; s < c.rows; s += kKdaSubBlock) {
     const size_t n = std::min(kKdaSubBlock, c.rows - s), sub_block = s / kKdaSubBlock;
     fill(c.keys_of(sub_block), kKdaSubBlock * K, 0);
     fill(c.prefix, K, 1);
-    for (size_t i = 0; i < n; ++i) {
-      const size_t t = c.first + s + i, row = s + i;
-      const float *q = c.head.q.row(t), *k = c.head.k.row(t);
-      for_each_vector(K, DecayToken{c.head.g.row(t), q, k, c.decay, c.prefix, c.q + row * K, c.k + row * K});
-      join_sub_block(q, k, c.decay, K, i, -c.beta(row), c.keys_of(sub_block), c.a + row * kKdaChunk + s,
-                     c.p + row * kKdaChunk + s);
+    for (size_t joined = 0; joined < n; joined += kKdaJoinedTokens) {
+      const size_t end = std::min(joined + kKdaJoinedTokens, n);
+      for (size_t i = joined; i < end; ++i) {
+        const size_t row = s + i, t = c.first + row;
+        prefetch_token(c.head, t + kAhead);
+        copy_in_panels(c.head.v.row(t), c.V, c.v + row * c.v_stride);
+        for_each_vector(K, DecayToken{c.head.g.row(t), c.head.q.row(t), c.head.k.row(t), c.decay + (i - joined) * K, c.prefix,
+                                      c.q + row * K, c.k + row * K});
+      }
+      for_each_tile<kKdaJoinedTokens>(end, JoinTile{c, s}, joined);
     }
     for (size_t earlier = 0; earlier < sub_block; ++earlier) {
       for_each_tile<kKdaTileRows>(n, CrossTile{c, s, earlier});
@@ -142,109 +171,133 @@ inline void read_tokens(const Chunk& c) {
   }
 }
 
-struct Panel {
+// Some panels of the state that are worked on at once: P vectors, all of one panel or the whole of several of one vector each.
+template <size_t P>
+struct Panels {
+  static constexpr size_t kFloats = P * kWidth;  // channels
+  static_assert(kFloats == kKdaPanel || kWidth == kKdaPanel);
   const Chunk& chunk;
-  float* S;        // [K][16]
-  size_t column;   // its first value channel
-  size_t columns;  // how many it has, <= 16
+  float* S;        // [K][16] a panel
+  size_t column;   // the first value channel
+  size_t columns;  // how many there are, <= kFloats
 
   size_t lanes(size_t p) const { return columns > p * kWidth ? std::min(kWidth, columns - p * kWidth) : 0; }
+  size_t vector_stride() const { return kWidth == kKdaPanel ? chunk.K * kKdaPanel : kWidth; }
 };
 
 // v' of R tokens; all tokens before them have theirs.
+template <size_t P>
 struct CorrectionTile {
-  const Panel& panel;
+  const Panels<P>& panels;
 
   template <size_t R>
   void run(size_t i) const {
-    const Chunk& c = panel.chunk;
-    Vec acc[R][kPanelVectors];
+    constexpr size_t kFloats = Panels<P>::kFloats;
+    const Chunk& c = panels.chunk;
+    Vec acc[R][P];
     clear(acc);
-    add_products(c.k + i * c.K, c.K, 1, panel.S, kKdaPanel, c.K, acc);
+    add_products(c.k + i * c.K, c.K, 1, panels.S, kKdaPanel, c.K, acc, panels.vector_stride());
     KILIN_UNROLL
     for (size_t r = 0; r < R; ++r) {
-      const float* v = c.head.v.row(c.first + i + r) + panel.column;
+      const float* v = c.v + (i + r) * c.v_stride + panels.column;
       KILIN_UNROLL
-      for (size_t p = 0; p < kPanelVectors; ++p)
-        acc[r][p] = splat(c.beta(i + r)) * (load_first(v + p * kWidth, panel.lanes(p)) - acc[r][p]);
+      for (size_t p = 0; p < P; ++p) acc[r][p] = splat(c.beta(i + r)) * (load(v + p * kWidth) - acc[r][p]);
     }
-    add_products(c.a + i * kKdaChunk, kKdaChunk, 1, c.v, kKdaPanel, i, acc);
+    add_products(c.a + i * kKdaChunk, kKdaChunk, 1, c.corrected, kFloats, i, acc);
     KILIN_UNROLL
     for (size_t j = 0; j < R; ++j) {
       KILIN_UNROLL
-      for (size_t p = 0; p < kPanelVectors; ++p) store(c.v + (i + j) * kKdaPanel + p * kWidth, acc[j][p]);
+      for (size_t p = 0; p < P; ++p) store(c.corrected + (i + j) * kFloats + p * kWidth, acc[j][p]);
       KILIN_UNROLL
       for (size_t r = j + 1; r < R; ++r) {
         const Vec a = splat(c.a[(i + r) * kKdaChunk + i + j]);
         KILIN_UNROLL
-        for (size_t p = 0; p < kPanelVectors; ++p) acc[r][p] = fma(a, acc[j][p], acc[r][p]);
+        for (size_t p = 0; p < P; ++p) acc[r][p] = fma(a, acc[j][p], acc[r][p]);
       }
     }
   }
 };
 
+template <size_t P>
 struct OutputTile {
-  const Panel& panel;
+  const Panels<P>& panels;
 
   template <size_t R>
   void run(size_t i) const {
-    const Chunk& c = panel.chunk;
-    Vec acc[R][kPanelVectors];
+    constexpr size_t kFloats = Panels<P>::kFloats;
+    const Chunk& c = panels.chunk;
+    Vec acc[R][P];
     clear(acc);
-    add_products(c.q + i * c.K, c.K, 1, panel.S, kKdaPanel, c.K, acc);
-    add_products(c.p + i * kKdaChunk, kKdaChunk, 1, c.v, kKdaPanel, i, acc);
+    add_products(c.q + i * c.K, c.K, 1, panels.S, kKdaPanel, c.K, acc, panels.vector_stride());
+    add_products(c.p + i * kKdaChunk, kKdaChunk, 1, c.corrected, kFloats, i, acc);
     KILIN_UNROLL
     for (size_t j = 0; j < R; ++j) {  // a row reads no v' after its own: not even times 0, which a NaN would survive
       KILIN_UNROLL
       for (size_t r = j; r < R; ++r) {
         const Vec weight = splat(c.p[(i + r) * kKdaChunk + i + j]);
         KILIN_UNROLL
-        for (size_t p = 0; p < kPanelVectors; ++p)
-          acc[r][p] = fma(weight, load(c.v + (i + j) * kKdaPanel + p * kWidth), acc[r][p]);
+        for (size_t p = 0; p < P; ++p) acc[r][p] = fma(weight, load(c.corrected + (i + j) * kFloats + p * kWidth), acc[r][p]);
       }
     }
     for (size_t r = 0; r < R; ++r) {
-      float* out = c.head.out.row(c.first + i + r) + panel.column;
-      for (size_t p = 0; p < kPanelVectors; ++p) store_first(out + p * kWidth, acc[r][p], panel.lanes(p));
+      float* out = c.head.out.row(c.first + i + r) + panels.column;
+      for (size_t p = 0; p < P; ++p) store_first(out + p * kWidth, acc[r][p], panels.lanes(p));
     }
   }
 };
 
+template <size_t P>
 struct StateTile {
-  const Panel& panel;
+  const Panels<P>& panels;
 
   template <size_t R>
   void run(size_t d) const {
-    const Chunk& c = panel.chunk;
-    float* S = panel.S + d * kKdaPanel;
-    Vec acc[R][kPanelVectors];
+    constexpr size_t kFloats = Panels<P>::kFloats;
+    const Chunk& c = panels.chunk;
+    const size_t vector_stride = panels.vector_stride();
+    float* S = panels.S + d * kKdaPanel;
+    Vec acc[R][P];
     KILIN_UNROLL
     for (size_t r = 0; r < R; ++r) {
       KILIN_UNROLL
-      for (size_t p = 0; p < kPanelVectors; ++p) acc[r][p] = load(S + r * kKdaPanel + p * kWidth) * splat(c.total[d + r]);
+      for (size_t p = 0; p < P; ++p) acc[r][p] = load(S + r * kKdaPanel + p * vector_stride) * splat(c.total[d + r]);
     }
     for (size_t s = 0; s < c.rows; s += kKdaSubBlock)
-      add_products(c.keys_of(s / kKdaSubBlock) + d * kKdaSubBlock, kKdaSubBlock, 1, c.v + s * kKdaPanel, kKdaPanel,
+      add_products(c.keys_of(s / kKdaSubBlock) + d * kKdaSubBlock, kKdaSubBlock, 1, c.corrected + s * kFloats, kFloats,
                    std::min(kKdaSubBlock, c.rows - s), acc);
-    for (size_t r = 0; r < R; ++r)
-      for (size_t p = 0; p < kPanelVectors; ++p) store(S + r * kKdaPanel + p * kWidth, acc[r][p]);
+    KILIN_UNROLL
+    for (size_t r = 0; r < R; ++r) {
+      KILIN_UNROLL
+      for (size_t p = 0; p < P; ++p) store(S + r * kKdaPanel + p * vector_stride, acc[r][p]);
+    }
   }
 };
 
+// Value channels from `column` on, as many panels at once as P vectors are, for as long as there are so many; returns where it
+// stopped.
+template <size_t P>
+inline size_t apply_to_panels(const Chunk& chunk, size_t column) {
+  const size_t V = chunk.V;
+  for (; column < V && V - column > (P * kWidth - kKdaPanel); column += P * kWidth) {
+    const Panels<P> panels{chunk, chunk.head.state + column * chunk.K, column, std::min(P * kWidth, V - column)};
+    for_each_tile<kKdaTileRows>(chunk.rows, CorrectionTile<P>{panels});
+    for_each_tile<kKdaTileRows>(chunk.rows, OutputTile<P>{panels});
+    for_each_tile<kKdaTileRows>(chunk.K, StateTile<P>{panels});
+  }
+  return column;
+}
+
 void chunk_kda(const KdaHead& head, std::span<float> scratch) noexcept {
   const size_t tokens = head.q.rows(), K = head.k.cols(), V = head.v.cols();
-  assert(scratch.size() >= ChunkScratch(K).floats);
+  assert(scratch.size() >= ChunkScratch(K, V).floats);
   size_t next_snapshot = 0;
   for (size_t t = 0; t < tokens;) {
     const size_t position = head.start + t;
     const Chunk chunk(head, t, std::min(tokens - t, kKdaChunk - position % kKdaChunk), scratch.data());
     read_tokens(chunk);
-    for (size_t column = 0; column < V; column += kKdaPanel) {
-      const Panel panel{chunk, head.state + column * K, column, std::min(kKdaPanel, V - column)};
-      for_each_tile<kKdaTileRows>(chunk.rows, CorrectionTile{panel});
-      for_each_tile<kKdaTileRows>(chunk.rows, OutputTile{panel});
-      for_each_tile<kKdaTileRows>(K, StateTile{panel});
-    }
+    size_t column = 0;
+    if constexpr (kWidth == kKdaPanel) column = apply_to_panels<2>(chunk, column);
+    apply_to_panels<kPanelVectors>(chunk, column);
     t += chunk.rows;
     if (next_snapshot < head.snapshots.size() && head.snapshots[next_snapshot].position == head.start + t)
       std::memcpy(head.snapshots[next_snapshot++].state, head.state, kda_state_floats(K, V) * sizeof(float));

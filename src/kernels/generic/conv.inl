@@ -1,36 +1,27 @@
 // The short convolution of KDA's q, k and v: channels in lanes, tokens one after the other.
 
-struct ConvChannels {
-  MatView<const float> x;
+// Channels of one token: `rows` are the tokens that it sees, oldest first.
+struct ConvToken {
+  const float* const* rows;
   MatView<const float> weight;
-  MatView<float> tail;
-  MatView<float> out;
+  float* out;
 
   void operator()(size_t c, size_t n) const {
-    const size_t tokens = x.rows(), width = weight.cols(), past = width - 1;
-    Vec w[kMaxConvWidth];
-    for (size_t j = 0; j < width; ++j) {
-      float column[kWidth] = {};
-      for (size_t lane = 0; lane < n; ++lane) column[lane] = weight.row(c + lane)[j];
-      w[j] = load(column);
-    }
-    for (size_t t = 0; t < tokens; ++t) {
-      Vec sum = zero();
-      for (size_t j = 0; j < width; ++j) sum = fma(w[j], joined(t + j, c, n, past), sum);
-      store_up_to(out.row(t) + c, sum * sigmoid(sum), n);
-    }
-    if (tokens == 0) return;
-    for (size_t i = 0; i < past; ++i)  // ascending: row i comes from a row that was not written yet
-      store_up_to(tail.row(i) + c, joined(tokens + i, c, n, past), n);
-  }
-
-  // Row i of the tail followed by x.
-  Vec joined(size_t i, size_t c, size_t n, size_t past) const {
-    return load_up_to(i < past ? tail.row(i) + c : x.row(i - past) + c, n);
+    Vec sum = zero();
+    for (size_t j = 0; j < weight.rows(); ++j) sum = fma(load_up_to(weight.row(j) + c, n), load_up_to(rows[j] + c, n), sum);
+    store_up_to(out + c, sum * sigmoid(sum), n);
   }
 };
 
 void causal_conv_silu(MatView<const float> x, MatView<const float> weight, MatView<float> tail, MatView<float> out) noexcept {
-  assert(weight.cols() >= 1 && weight.cols() <= kMaxConvWidth && tail.rows() + 1 == weight.cols());
-  for_each_vector(x.cols(), ConvChannels{x, weight, tail, out});
+  assert(weight.rows() >= 1 && weight.rows() <= kMaxConvWidth && tail.rows() + 1 == weight.rows());
+  const size_t tokens = x.rows(), past = tail.rows(), bytes = x.cols() * sizeof(float);
+  const float* rows[kMaxConvWidth];
+  for (size_t t = 0; t < tokens; ++t) {
+    for (size_t j = 0; j <= past; ++j) rows[j] = t + j < past ? tail.row(t + j) : x.row(t + j - past);
+    for_each_vector(x.cols(), ConvToken{rows, weight, out.row(t)});
+  }
+  // The last rows of the tail followed by x, ascending: row i comes from a row that was not written yet.
+  for (size_t i = 0; i < past && tokens > 0; ++i)
+    std::memcpy(tail.row(i), tokens + i < past ? tail.row(tokens + i) : x.row(tokens + i - past), bytes);
 }

@@ -19,6 +19,7 @@
 #include "kernels/generic/chunk_kda.inl"
 #include "kernels/generic/recurrent_kda.inl"
 #include "kernels/generic/mla.inl"
+#include "kernels/generic/mla_decode.inl"
 #include "kernels/generic/softmax.inl"
 #include "kernels/generic/peaks.inl"
 // clang-format on

@@ -1,4 +1,4 @@
-// Attention over one block of keys. Query rows (or heads) stand in lanes: scores, their maxima and their sums then need no sum
+// Attention over one block of keys (Extend). Query rows stand in lanes: scores, their maxima and their sums then need no sum
 // over lanes, and keys are read as they lie. All chains run over keys, or over a key's channels, in order.
 
 inline constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
@@ -123,7 +123,7 @@ struct Partials {
 // Up to P * kWidth rows, whose queries stand in scratch as [dim][P * kWidth]; the scores come after them.
 template <size_t P>
 inline void attend(const KeyBlock& block, size_t rows, float* scratch, const Partials& into) {
-  static_assert(P * kWidth <= kLanes, "mla_extend_scratch and mla_decode_scratch plan for kLanes");
+  static_assert(P * kWidth <= kLanes, "mla_extend_scratch plans for kLanes");
   constexpr size_t kLaneCount = P * kWidth, kValueVectors = 2;
   const size_t keys = block.visible(rows - 1);
   float* scores = scratch + (block.first_dim + block.second_dim) * kLaneCount;
@@ -144,10 +144,18 @@ inline void attend(const KeyBlock& block, size_t rows, float* scratch, const Par
         rows, ValueTile<1>{block, scores, kLaneCount, weights, into.out, c, std::min(kWidth, block.value_dim - c)});
 }
 
-// Rows of `from` become columns [at, at + cols) of a [dim][lane_count] matrix; lanes without a row become 0.
+// Rows of `from` become columns of a [dim][lane_count] matrix; lanes without a row become 0. A cache line of a row at a time:
+// the rows of a wide matrix push each other out of the cache.
 inline void put_in_lanes(MatView<const float> from, size_t lane_count, float* to) {
-  for (size_t d = 0; d < from.cols(); ++d)
-    for (size_t lane = 0; lane < lane_count; ++lane) to[d * lane_count + lane] = lane < from.rows() ? from.row(lane)[d] : 0;
+  constexpr size_t kCacheLine = 16;  // floats
+  for (size_t begin = 0; begin < from.cols(); begin += kCacheLine) {
+    const size_t end = std::min(begin + kCacheLine, from.cols());
+    for (size_t lane = 0; lane < from.rows(); ++lane) {
+      const float* row = from.row(lane);
+      for (size_t d = begin; d < end; ++d) to[d * lane_count + lane] = row[d];
+    }
+    for (size_t d = begin; d < end; ++d) fill(to + d * lane_count + from.rows(), lane_count - from.rows(), 0);
+  }
 }
 
 template <size_t P>
@@ -174,43 +182,5 @@ void mla_extend_block(const MlaExtendBlock& b, std::span<float> scratch) noexcep
     else
       extend_rows<1>(b, block, row, left, scratch.data());
     row += std::min(left, 2 * kWidth);
-  }
-}
-
-template <size_t P>
-inline void decode_heads(const MlaDecodeBlock& b, const KeyBlock& block, size_t head, size_t heads, float* scratch) {
-  put_in_lanes(b.q_latent.rows(head, head + heads), P * kWidth, scratch);
-  put_in_lanes(b.q_rope.rows(head, head + heads), P * kWidth, scratch + b.q_latent.cols() * P * kWidth);
-  const MatView<float> out = b.out.rows(head, head + heads);
-  for (size_t h = 0; h < heads; ++h) {  // merging into the empty partial writes the block's own
-    b.max[head + h] = kMinusInfinity;
-    b.sum[head + h] = 0;
-    fill(out.row(h), out.cols(), 0);
-  }
-  attend<P>(block, heads, scratch, {b.max + head, b.sum + head, 1, out});
-}
-
-void mla_decode_block(const MlaDecodeBlock& b, std::span<float> scratch) noexcept {
-  const size_t keys = b.latents.rows(), rank = b.q_latent.cols(), rope = b.q_rope.cols();
-  assert(keys >= 1 && keys <= kMlaBlock && scratch.size() >= mla_decode_scratch(b.q_latent.rows(), rank + rope));
-  const KeyBlock block = {b.latents.data(),
-                          b.latents.stride(),
-                          rank,
-                          b.latents.data() + rank,
-                          b.latents.stride(),
-                          rope,
-                          b.latents.data(),
-                          b.latents.stride(),
-                          rank,
-                          keys,
-                          b.scale,
-                          0};
-  for (size_t head = 0; head < b.q_latent.rows();) {
-    const size_t left = b.q_latent.rows() - head;
-    if (left > kWidth)
-      decode_heads<2>(b, block, head, std::min(left, 2 * kWidth), scratch.data());
-    else
-      decode_heads<1>(b, block, head, left, scratch.data());
-    head += std::min(left, 2 * kWidth);
   }
 }

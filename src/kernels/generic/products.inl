@@ -1,14 +1,14 @@
 // The register tile that KDA and MLA are made of: a few rows of outputs, a few vectors wide.
 
-// acc[r][p] += sum_{m < n} coefficient[r * row_stride + m * step] * source[m * source_stride + p * kWidth ...]:
+// acc[r][p] += sum_{m < n} coefficient[r * row_stride + m * step] * source[m * source_stride + p * vector_stride ...]:
 // one fused chain an output, m ascending.
 template <size_t R, size_t P>
 inline void add_products(const float* coefficient, size_t row_stride, size_t step, const float* source, size_t source_stride,
-                         size_t n, Vec (&acc)[R][P]) {
+                         size_t n, Vec (&acc)[R][P], size_t vector_stride = kWidth) {
   for (size_t m = 0; m < n; ++m) {
     Vec s[P];
     KILIN_UNROLL
-    for (size_t p = 0; p < P; ++p) s[p] = load(source + m * source_stride + p * kWidth);
+    for (size_t p = 0; p < P; ++p) s[p] = load(source + m * source_stride + p * vector_stride);
     KILIN_UNROLL
     for (size_t r = 0; r < R; ++r) {
       const Vec c = splat(coefficient[r * row_stride + m * step]);

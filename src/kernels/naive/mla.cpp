@@ -63,19 +63,24 @@ void mla_extend_block(const MlaExtendBlock& b, std::span<float> scratch) noexcep
 }
 
 void mla_decode_block(const MlaDecodeBlock& b, std::span<float> scratch) noexcept {
-  const size_t keys = b.latents.rows(), rank = b.q_latent.cols(), rope = b.q_rope.cols();
+  const size_t keys = b.latents.keys, rank = b.q_latent.cols(), rope = b.q_rope.cols();
+  float *score = scratch.data(), *latent = score + kMlaBlock;
+  const auto read = [&](size_t s) {
+    const std::byte* row = b.latents.pages[s / kMlaPage] + s % kMlaPage * latent_row_bytes(b.latents.type, rank + rope);
+    load_latent_row(b.latents.type, row, rank + rope, latent);
+  };
   for (size_t h = 0; h < b.q_latent.rows(); ++h) {
-    float* score = scratch.data();
-    for (size_t s = 0; s < keys; ++s)
-      score[s] =
-          b.scale * (dot(b.q_latent.row(h), b.latents.row(s), rank) + dot(b.q_rope.row(h), b.latents.row(s) + rank, rope));
+    for (size_t s = 0; s < keys; ++s) {
+      read(s);
+      score[s] = b.scale * (dot(b.q_latent.row(h), latent, rank) + dot(b.q_rope.row(h), latent + rank, rope));
+    }
     b.max[h] = *std::max_element(score, score + keys);
     b.sum[h] = 0;
     for (size_t s = 0; s < keys; ++s) b.sum[h] += score[s] = std::exp(score[s] - b.max[h]);
-    for (size_t c = 0; c < rank; ++c) {
-      float value = 0;
-      for (size_t s = 0; s < keys; ++s) value += score[s] * b.latents.row(s)[c];
-      b.out.row(h)[c] = value;
+    std::fill_n(b.out.row(h), rank, 0.0f);
+    for (size_t s = 0; s < keys; ++s) {
+      read(s);
+      for (size_t c = 0; c < rank; ++c) b.out.row(h)[c] += score[s] * latent[c];
     }
   }
 }

@@ -1,4 +1,4 @@
-#include "cache/latent_row.h"
+#include "kernels/latent_row.h"
 
 #include <algorithm>
 #include <bit>
