@@ -1,20 +1,17 @@
 // Kernels timed beside a loop that nothing can beat, in alternation: on a machine whose clock and memory drift, their ratio is
-// worth more than either. What is printed is the median over the iterations.
+// worth more than either. What is printed is the median over the iterations. Benchmarks that use them need UseManualTime.
 #pragma once
 
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <chrono>
-#include <string>
+#include <cstddef>
+#include <span>
 #include <vector>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 #include "core/float_mode.h"
-#include "kernels/kernel_table.h"
+#include "kernels/peaks.h"
 
 namespace kilin::bench {
 
@@ -26,61 +23,12 @@ double seconds_of(F&& f) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// Two instructions a cycle of a latency of four or five, in sixteen registers. Each chain begins with a number of its own: of
-// equal ones the compiler would run one.
-constexpr size_t kChains = 12;
-
-#if defined(__x86_64__)
-__attribute__((target("avx512f"))) inline float fma_rounds_avx512(size_t rounds) {
-  __m512 acc[kChains];
-  for (size_t c = 0; c < kChains; ++c) acc[c] = _mm512_set1_ps(static_cast<float>(c));
-  const __m512 half = _mm512_set1_ps(0.5f), one = _mm512_set1_ps(1);
-  for (size_t round = 0; round < rounds; ++round)
-#pragma GCC unroll 16
-    for (size_t c = 0; c < kChains; ++c) acc[c] = _mm512_fmadd_ps(acc[c], half, one);
-  float sum = 0;
-  for (const __m512& a : acc) sum += _mm512_cvtss_f32(a);
-  return sum;
-}
-
-__attribute__((target("avx2,fma"))) inline float fma_rounds_avx2(size_t rounds) {
-  __m256 acc[kChains];
-  for (size_t c = 0; c < kChains; ++c) acc[c] = _mm256_set1_ps(static_cast<float>(c));
-  const __m256 half = _mm256_set1_ps(0.5f), one = _mm256_set1_ps(1);
-  for (size_t round = 0; round < rounds; ++round)
-#pragma GCC unroll 16
-    for (size_t c = 0; c < kChains; ++c) acc[c] = _mm256_fmadd_ps(acc[c], half, one);
-  float sum = 0;
-  for (const __m256& a : acc) sum += _mm256_cvtss_f32(a);
-  return sum;
-}
-#endif
-
-/// Four floats, a product and a sum: all that the baseline has.
-inline float fma_rounds_scalar(size_t rounds) {
-  using Four = float __attribute__((vector_size(16)));
-  Four acc[kChains];
-  for (size_t c = 0; c < kChains; ++c) acc[c] = Four{} + static_cast<float>(c);
-  for (size_t round = 0; round < rounds; ++round)
-#pragma GCC unroll 16
-    for (size_t c = 0; c < kChains; ++c) acc[c] = acc[c] * 0.5f + 1.0f;
-  float sum = 0;
-  for (const Four& a : acc) sum += a[0];
-  return sum;
-}
-
-/// FLOP/s of a loop of fp32 FMAs in an instruction set's registers, the better of two short ones.
-inline double fma_peak(Isa isa) {
-  constexpr size_t kRounds = 1500;  // some ten microseconds
-  float (*loop)(size_t) = fma_rounds_scalar;
-  double width = 4;
-#if defined(__x86_64__)
-  if (isa == Isa::Avx2 || isa == Isa::Avx2Vnni) loop = fma_rounds_avx2, width = 8;
-  if (isa == Isa::Avx512 || isa == Isa::Avx512Vnni) loop = fma_rounds_avx512, width = 16;
-#endif
+/// Operations a second of a peak's loop, the better of two runs of some ten microseconds.
+inline double operations_per_s(const ArithmeticPeak& peak) {
+  constexpr uint64_t kRounds = 1500;
   double least = 1e300;
-  for (int i = 0; i < 2; ++i) least = std::min(least, seconds_of([&] { benchmark::DoNotOptimize(loop(kRounds)); }));
-  return 2 * width * kChains * kRounds / least;
+  for (int i = 0; i < 2; ++i) least = std::min(least, seconds_of([&] { benchmark::DoNotOptimize(peak.run(kRounds)); }));
+  return static_cast<double>(peak.operations_per_round * kRounds) / least;
 }
 
 inline double median(std::vector<double> values) {
@@ -88,19 +36,36 @@ inline double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// Runs the benchmark's loop; needs UseManualTime. `of_peak` is the share of the FMA peak that `flop` operations a call reach.
+/// Runs the benchmark's loop. `of_peak` is the share of the peak that `operations` a call reach.
 template <typename F>
-void run_beside_peak(benchmark::State& state, Isa isa, double flop, F&& kernel) {
+void run_beside_peak(benchmark::State& state, const ArithmeticPeak& peak, double operations, F&& kernel) {
   const FloatModeGuard float_mode;  // as in the product: states that fade away would be subnormal
   std::vector<double> shares;
   kernel();
   for (auto _ : state) {
     const double seconds = seconds_of(kernel);
     state.SetIterationTime(seconds);
-    shares.push_back(flop / seconds / fma_peak(isa));
+    shares.push_back(operations / seconds / operations_per_s(peak));
   }
   state.counters["of_peak"] = median(shares);
-  state.counters["FLOP/s"] = benchmark::Counter(flop, benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["operations/s"] = benchmark::Counter(operations, benchmark::Counter::kIsIterationInvariantRate);
+}
+
+/// The same beside one pass that only reads: `of_read` is its time over the kernel's.
+template <typename F>
+void run_beside_read(benchmark::State& state, const PeakTable& peaks, std::span<const std::byte> bytes, F&& kernel) {
+  const size_t half = bytes.size() / 2 / kReadStep * kReadStep;
+  std::vector<double> shares;
+  kernel();
+  for (auto _ : state) {
+    const double seconds = seconds_of(kernel);
+    state.SetIterationTime(seconds);
+    const double read = seconds_of([&] { benchmark::DoNotOptimize(peaks.read(bytes.data(), bytes.data() + half, half)); });
+    shares.push_back(read / seconds);
+  }
+  state.counters["of_read"] = median(shares);
+  state.counters["B/s"] = benchmark::Counter(static_cast<double>(bytes.size()), benchmark::Counter::kIsIterationInvariantRate,
+                                             benchmark::Counter::kIs1024);
 }
 
 /// The same beside one pass that reads and writes `floats` of memory: `of_pass` is the pass's time over the kernel's.

@@ -13,7 +13,6 @@
 #include "core/random.h"
 #include "core/tensor.h"
 #include "kernels/isa.h"
-#include "peak_share.h"
 #include "support/panels.h"
 
 namespace kilin {
@@ -35,10 +34,6 @@ Tensor random_bf16(size_t rows, size_t cols) {
   return tensor;
 }
 
-std::span<const std::byte> bytes_of(const Tensor& tensor) {
-  return {static_cast<const std::byte*>(tensor.data()), tensor.bytes()};
-}
-
 MatView<float> view(const Tensor& tensor) { return {tensor.as<float>(), tensor.shape()[0], tensor.shape()[1]}; }
 
 void report(benchmark::State& state, double flop, double bytes) {
@@ -47,30 +42,38 @@ void report(benchmark::State& state, double flop, double bytes) {
   if (bytes > 0) state.counters["B/s"] = Counter(bytes, rate, Counter::kIs1024);
 }
 
-// bf16 weights [N, K] against M rows of fp32. More weights than the caches hold are cycled through where M is 1.
+// More weights than caches hold are held against reading them, others against the arithmetic.
+template <typename F>
+void run_product(benchmark::State& state, const KernelTable& table, const ArithmeticPeak& peak, double operations,
+                 const PackedMatrix& w, F&& product) {
+  if (w.bytes() > size_t{64} << 20)
+    bench::run_beside_read(state, *peaks_of(table.isa), {w.data(), w.bytes()}, product);
+  else
+    bench::run_beside_peak(state, peak, operations, product);
+}
+
+// bf16 weights [N, K] against M rows of fp32.
 void matmul(benchmark::State& state, const KernelTable& table) {
   const auto M = static_cast<size_t>(state.range(0)), K = static_cast<size_t>(state.range(1)),
              N = static_cast<size_t>(state.range(2));
   const Tensor weights = random_bf16(N, K), x = random_matrix(M, K), y = random_matrix(M, N);
   const PackedMatrix w(DType::bf16, N, K, weights.data());
-  const double flop = 2.0 * static_cast<double>(M * N * K);
-  bench::run_beside(state, bench::fma_peak(table.isa), flop, bytes_of(weights),
-                    [&] { table.matmul(w, view(x), 0, N, view(y)); });
-  report(state, flop, static_cast<double>(w.bytes()));
+  run_product(state, table, peaks_of(table.isa)->fp32_fma, 2.0 * static_cast<double>(M * N * K), w,
+              [&] { table.matmul(w, view(x), 0, N, view(y)); });
 }
 
-// The same against M rows of bf16, an odd number of cache lines apart, as the layers have them.
+// The same against M rows of bf16, an odd number of cache lines apart, as the layers have them. Sets without a dot product of
+// bf16 are held against FMAs.
 void matmul_bf16(benchmark::State& state, const KernelTable& table) {
   const auto M = static_cast<size_t>(state.range(0)), K = static_cast<size_t>(state.range(1)),
              N = static_cast<size_t>(state.range(2));
   const size_t stride = ((K + 31) / 32 | 1) * 32;
   const Tensor weights = random_bf16(N, K), x = random_bf16(M, stride), y = random_matrix(M, N);
   const PackedMatrix w(DType::bf16, N, K, weights.data());
-  const double flop = 2.0 * static_cast<double>(M * N * K);
-  bench::run_beside(state, bench::bf16_peak(table.isa), flop, bytes_of(weights), [&] {
+  const ArithmeticPeak peak = table.isa == Isa::Avx512Bf16 ? bf16_dot_peak(CpuInfo::detect()) : peaks_of(table.isa)->fp32_fma;
+  run_product(state, table, peak, 2.0 * static_cast<double>(M * N * K), w, [&] {
     table.matmul_bf16(w, {x.as<const bf16>(), M, K, stride}, 0, N, view(y));
   });
-  report(state, flop, static_cast<double>(w.bytes()));
 }
 
 // Block-quantised weights [N, K] in panels against M rows of int8.
@@ -82,8 +85,8 @@ void matmul_int8(benchmark::State& state, const KernelTable& table, BlockFormat 
   const Tensor values(DType::i8, {M, K}), sums(DType::i16, {M, K / kInt8SumGroup});
   const Int8Rows rows = {{values.as<int8_t>(), M, K}, view(scales), {sums.as<int16_t>(), M, K / kInt8SumGroup}};
   table.quantize_rows(view(x), rows);
-  for (auto _ : state) table.matmul_int8(w.matrix(), rows, 0, N, view(y));
-  report(state, 2.0 * static_cast<double>(M * N * K), static_cast<double>(w.matrix().bytes()));
+  run_product(state, table, peaks_of(table.isa)->int8_dot, 2.0 * static_cast<double>(M * N * K), w.matrix(),
+              [&] { table.matmul_int8(w.matrix(), rows, 0, N, view(y)); });
 }
 
 void quantize_rows(benchmark::State& state, const KernelTable& table) {
@@ -144,7 +147,8 @@ double chunk_flop(size_t tokens, size_t D) {
 void chunk_kda(benchmark::State& state, const KernelTable& table) {
   const auto tokens = static_cast<size_t>(state.range(0)), D = static_cast<size_t>(state.range(1));
   KdaInputs in(tokens, D, D);
-  bench::run_beside_peak(state, table.isa, chunk_flop(tokens, D), [&] { table.chunk_kda(in.head(), in.scratch); });
+  bench::run_beside_peak(state, peaks_of(table.isa)->fp32_fma, chunk_flop(tokens, D),
+                         [&] { table.chunk_kda(in.head(), in.scratch); });
   count_tokens(state, tokens);
 }
 
@@ -153,7 +157,7 @@ void fused_recurrent_kda(benchmark::State& state, const KernelTable& table) {
   const auto tokens = static_cast<size_t>(state.range(0)), D = static_cast<size_t>(state.range(1));
   KdaInputs in(tokens, D, D);
   const double flop = 7.0 * static_cast<double>(tokens * D * D);  // decay 1, predict 2, correct 2, read 2
-  bench::run_beside_peak(state, table.isa, flop, [&] { table.fused_recurrent_kda(in.head(), in.scratch); });
+  bench::run_beside_peak(state, peaks_of(table.isa)->fp32_fma, flop, [&] { table.fused_recurrent_kda(in.head(), in.scratch); });
   count_tokens(state, tokens);
 }
 
@@ -189,7 +193,8 @@ void mla_extend(benchmark::State& state, const KernelTable& table) {
                                 .sum = sum.data(),
                                 .partial_stride = 1,
                                 .out = view(out)};
-  bench::run_beside_peak(state, table.isa, 2.0 * static_cast<double>(rows * kMlaBlock * (kNope + kRope + kValue)),
+  bench::run_beside_peak(state, peaks_of(table.isa)->fp32_fma,
+                         2.0 * static_cast<double>(rows * kMlaBlock * (kNope + kRope + kValue)),
                          [&] { table.mla_extend_block(block, scratch); });
 }
 
@@ -205,19 +210,21 @@ void mla_decode(benchmark::State& state, const KernelTable& table, KvType type) 
     store_latent_row(type, row.as<float>(), kRank + kRope, latents.data() + s * row_bytes);
   std::vector<float> max(kHeads), sum(kHeads), scratch(mla_decode_scratch(kHeads, kRank + kRope));
   size_t next = 0;
-  bench::run_beside_peak(state, table.isa, 2.0 * static_cast<double>(kHeads * kMlaBlock * (2 * kRank + kRope)), [&] {
-    const std::byte* pages[kMlaBlock / kMlaPage];
-    for (size_t p = 0; p < std::size(pages); ++p) pages[p] = latents.data() + (next * kMlaBlock + p * kMlaPage) * row_bytes;
-    table.mla_decode_block({.q_latent = view(q),
-                            .q_rope = view(q_rope),
-                            .latents = {type, pages, kMlaBlock},
-                            .scale = 0.07f,
-                            .max = max.data(),
-                            .sum = sum.data(),
-                            .out = view(out)},
-                           scratch);
-    next = (next + 1) % blocks;
-  });
+  bench::run_beside_peak(state, peaks_of(table.isa)->fp32_fma,
+                         2.0 * static_cast<double>(kHeads * kMlaBlock * (2 * kRank + kRope)), [&] {
+                           const std::byte* pages[kMlaBlock / kMlaPage];
+                           for (size_t p = 0; p < std::size(pages); ++p)
+                             pages[p] = latents.data() + (next * kMlaBlock + p * kMlaPage) * row_bytes;
+                           table.mla_decode_block({.q_latent = view(q),
+                                                   .q_rope = view(q_rope),
+                                                   .latents = {type, pages, kMlaBlock},
+                                                   .scale = 0.07f,
+                                                   .max = max.data(),
+                                                   .sum = sum.data(),
+                                                   .out = view(out)},
+                                                  scratch);
+                           next = (next + 1) % blocks;
+                         });
 }
 
 void max_and_exp_sum(benchmark::State& state, const KernelTable& table) {
@@ -249,7 +256,8 @@ const bool kRegistered = [] {
           ->Args({512, 2304, 1024})
           ->Args({64, 4096, 512})
           ->Args({64, 9216, 256})
-          ->Args({64, 128, 4096});
+          ->Args({64, 128, 4096})
+          ->UseManualTime();
     for (BlockFormat format : {BlockFormat::q4_0, BlockFormat::q8_0, BlockFormat::q4_k, BlockFormat::q6_k, BlockFormat::iq4_xs})
       benchmark::RegisterBenchmark((name("matmul_int8") + "/" + std::string(to_string(format))).c_str(),
                                    [=](auto& state) { matmul_int8(state, *table, format); })
@@ -259,7 +267,8 @@ const bool kRegistered = [] {
           ->Args({4, 2304, 1024})
           ->Args({16, 2304, 1024})
           ->Args({64, 2304, 1024})
-          ->Args({512, 2304, 1024});
+          ->Args({512, 2304, 1024})
+          ->UseManualTime();
     benchmark::RegisterBenchmark(name("quantize_rows").c_str(), [=](auto& state) { quantize_rows(state, *table); });
     benchmark::RegisterBenchmark(name("chunk_kda").c_str(), [=](auto& state) { chunk_kda(state, *table); })
         ->ArgNames({"T", "K"})
