@@ -22,7 +22,6 @@ struct RecurrentStep {
     for (size_t p = 0; p < kVectors; ++p) sum[c][p] = fma(splat(k[d]), decayed(d, p), sum[c][p]);
   }
   void correct_and_read(size_t d, size_t c, const Vec (&correction)[kVectors]) {
-    __builtin_prefetch(S + (K + d) * kKdaPanel, 1, 3);  // the next panel, or the next head's first: memory must not wait
     KILIN_UNROLL
     for (size_t p = 0; p < kVectors; ++p) {
       const Vec corrected = fma(splat(k[d]), correction[p], decayed(d, p));
