@@ -98,8 +98,10 @@ KimiMoe::Dispatch KimiMoe::sort_by_expert(Workspace::Frame& frame, MatView<const
   size_t blocks = 0;
   for (size_t e = 0; e < experts_.size(); ++e) {
     const uint32_t begin = next[e], end = begin + next[e + 1];
+    const auto first = static_cast<uint32_t>(blocks),
+               count = static_cast<uint32_t>((end - begin + kBlockRows - 1) / kBlockRows);
     for (uint32_t row = begin; row < end; row += kBlockRows)
-      d.blocks[blocks++] = {static_cast<uint32_t>(e), row, std::min<uint32_t>(row + kBlockRows, end)};
+      d.blocks[blocks++] = {static_cast<uint32_t>(e), row, std::min<uint32_t>(row + kBlockRows, end), first, count};
     next[e + 1] = end;
   }
   for (size_t t = 0; t < ids.rows(); ++t)
@@ -165,8 +167,11 @@ void KimiMoe::run_experts(ExecContext& ctx, const Dispatch& d, const ActivationR
     const size_t columns = tile_columns(in_features), tiles = (out_features + columns - 1) / columns;
     ctx.pool.parallel_for(d.blocks.size() * tiles, 1, [&](const Slice& s) {
       for (size_t i = s.begin; i < s.end; ++i) {
-        const RowBlock& block = d.blocks[i / tiles];
-        const size_t begin = i % tiles * columns;
+        // An expert's tiles follow one another by columns, so that all its rows meet weights that are still in the cache.
+        const RowBlock& any = d.blocks[i / tiles];
+        const size_t of_expert = i - any.first * tiles;
+        const RowBlock& block = d.blocks[any.first + of_expert % any.count];
+        const size_t begin = of_expert / any.count * columns;
         tile(experts_[block.expert], block.begin, block.end, begin, std::min(begin + columns, out_features));
       }
     });

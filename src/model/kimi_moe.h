@@ -31,6 +31,7 @@ class KimiMoe {
   struct RowBlock {
     uint32_t expert;
     uint32_t begin, end;
+    uint32_t first, count;  // the blocks of this expert
   };
   /// Rows sorted by expert.
   struct Dispatch {
