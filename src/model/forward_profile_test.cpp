@@ -43,12 +43,10 @@ TEST(ForwardProfile, CostsAreThoseOfTheShapes) {
   EXPECT_EQ(p[Stage::Activations].cost, StageCost{});
   // q, k, v; the pairs of decay and gate; beta
   EXPECT_EQ(p[Stage::KdaProjections].cost, products(4 * (3 * 256 * 256 + 2 * (64 * 256 + 256 * 64) + 4 * 256)));
-  // 768 channels of 4 weights, tails of 3 rows read and written
-  EXPECT_EQ(p[Stage::KdaConvGates].cost, (StageCost{.weight_bytes = 4 * 768 * 4 * sizeof(float),
-                                                    .state_bytes = 4 * 2 * 3 * 768 * sizeof(float),
-                                                    .fp32_operations = 4 * 2 * 768 * 4}));
-  EXPECT_EQ(p[Stage::KdaRecurrence].cost,
-            (StageCost{.state_bytes = 4 * 2 * 4 * 64 * 64 * sizeof(float), .fp32_operations = 4 * 7 * 4 * 64 * 64}));
+  // 768 channels of 4 weights, tails of 3 rows and states of 4 heads read and written
+  EXPECT_EQ(p[Stage::KdaRecurrence].cost, (StageCost{.weight_bytes = 4 * 768 * 4 * sizeof(float),
+                                                     .state_bytes = 4 * 2 * (3 * 768 + 4 * 64 * 64) * sizeof(float),
+                                                     .fp32_operations = 4 * (2 * 768 * 4 + 7 * 4 * 64 * 64)}));
   EXPECT_EQ(p[Stage::KdaOutput].cost, products(4 * 256 * 256));
   EXPECT_EQ(p[Stage::MlaProjections].cost, products(2 * (384 * 256 + 160 * 256)));
   // kv_b_proj once; a row written, 11 read; 11 keys for each head's 160 of scores and 128 of sums, and the two halves of kv_b
@@ -86,7 +84,7 @@ TEST(ForwardProfile, APromptReadsWeightsOnceAndSeesKeysCausally) {
   EXPECT_EQ(profile[Stage::KdaOutput].cost,
             (StageCost{.weight_bytes = 2 * 4 * 256 * 256, .fp32_operations = 5 * 2 * 4 * 256 * 256}));
   // Both sequences' states; 6 and 3 pairs of query and key, and their keys decompressed by kv_b_proj, once a sequence
-  EXPECT_EQ(profile[Stage::KdaRecurrence].cost.state_bytes, 2 * 4 * 2 * 4 * 64 * 64 * sizeof(float));
+  EXPECT_EQ(profile[Stage::KdaRecurrence].cost.state_bytes, 2 * 4 * 2 * (3 * 768 + 4 * 64 * 64) * sizeof(float));
   EXPECT_EQ(profile[Stage::MlaAttention].cost.fp32_operations, 2u * 2 * 4 * (6 + 3) * (96 + 64) + 2 * 5 * 2 * 512 * 128);
   EXPECT_EQ(profile[Stage::MlaAttention].cost.latent_bytes, 2 * 2 * 5 * 160 * sizeof(float));
   const StageCost& experts = profile[Stage::Experts].cost;

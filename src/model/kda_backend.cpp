@@ -216,11 +216,10 @@ void KdaBackend::forward(ExecContext& ctx, const ForwardBatch& batch, int layer,
 
   const auto tile_of = [&](size_t worker) { return tiles.data() + worker * tile_each; };
 
-  StageScope stage = ctx.stage(Stage::KdaConvGates);
+  const StageScope stage = ctx.stage(Stage::KdaRecurrence);
   ctx.count(conv_cost(batch, p));
+  ctx.count(recurrence_cost(batch, p));
   if (ctx.taps == nullptr) {
-    stage.next(Stage::KdaRecurrence);  // all of it: the stages take turns head by head
-    ctx.count(recurrence_cost(batch, p));
     stages.for_each_group(stages.heads_at_once(), [&](size_t n, size_t first, size_t last, size_t worker) {
       for (size_t h = first; h < last; ++h) stages.copy_tails(n, h);
       stages.for_each_tile(n, [&](size_t begin, size_t end) {
@@ -254,8 +253,6 @@ void KdaBackend::forward(ExecContext& ctx, const ForwardBatch& batch, int layer,
   ctx.tap(Value::AttentionValues, layer, inputs.qkv.columns(2 * width, 3 * width));
   ctx.tap(Value::Decays, layer, inputs.f);
   ctx.tap(Value::Betas, layer, inputs.b);
-  stage.next(Stage::KdaRecurrence);
-  ctx.count(recurrence_cost(batch, p));
   stages.for_each_head([&](size_t n, size_t h, size_t worker) { stages.recur(stages.in_place(n, h), scratch_of(worker)); });
   ctx.tap(Value::AttentionHeadOutputs, layer, heads);
   stages.for_each_head([&](size_t n, size_t h, size_t) { stages.normalize(stages.in_place(n, h)); });

@@ -14,8 +14,6 @@ std::string_view to_string(Stage stage) {
       return "activations";
     case Stage::KdaProjections:
       return "kda_projections";
-    case Stage::KdaConvGates:
-      return "kda_conv_gates";
     case Stage::KdaRecurrence:
       return "kda_recurrence";
     case Stage::KdaOutput:

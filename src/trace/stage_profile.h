@@ -16,9 +16,8 @@ enum class Stage : uint8_t {
   Norms,           // RMS norms, and the sums of the residual stream
   Activations,     // rounding of the rows that products read, to int8 or bf16
   KdaProjections,  // q, k, v, beta, and the low-rank pairs of decay and output gate
-  KdaConvGates,    // convolution and SiLU, decay, sigmoid of beta, l2 norms
-  KdaRecurrence,   // the delta rule
-  KdaOutput,       // gated norm and o_proj
+  KdaRecurrence,   // convolution and SiLU, decays, betas, l2 norms, the delta rule, the gated norm
+  KdaOutput,       // o_proj
   MlaProjections,  // q, the latent and its norm
   MlaAttention,    // latents written, decompressed or absorbed, and read by all heads
   MlaOutput,       // o_proj
