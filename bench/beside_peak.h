@@ -36,56 +36,53 @@ inline double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// Runs the benchmark's loop. `of_peak` is the share of the peak that `operations` a call reach.
-template <typename F>
-void run_beside_peak(benchmark::State& state, const ArithmeticPeak& peak, double operations, F&& kernel) {
+/// Runs the benchmark's loop. @param share of a call that took so many seconds; its median is the counter `name`
+template <typename Kernel, typename Share>
+void run_beside(benchmark::State& state, const char* name, Kernel&& kernel, Share&& share) {
   const FloatModeGuard float_mode;  // as in the product: states that fade away would be subnormal
   std::vector<double> shares;
   kernel();
   for (auto _ : state) {
     const double seconds = seconds_of(kernel);
     state.SetIterationTime(seconds);
-    shares.push_back(operations / seconds / operations_per_s(peak));
+    shares.push_back(share(seconds));
   }
-  state.counters["of_peak"] = median(shares);
+  state.counters[name] = median(shares);
+}
+
+/// `of_peak` is the share of the peak that `operations` a call reach.
+template <typename F>
+void run_beside_peak(benchmark::State& state, const ArithmeticPeak& peak, double operations, F&& kernel) {
+  run_beside(state, "of_peak", kernel, [&](double seconds) { return operations / seconds / operations_per_s(peak); });
   state.counters["operations/s"] = benchmark::Counter(operations, benchmark::Counter::kIsIterationInvariantRate);
 }
 
-/// The same beside one pass that only reads: `of_read` is its time over the kernel's.
-template <typename F>
-void run_beside_read(benchmark::State& state, const PeakTable& peaks, std::span<const std::byte> bytes, F&& kernel) {
-  const size_t half = bytes.size() / 2 / kReadStep * kReadStep;
-  std::vector<double> shares;
-  kernel();
-  for (auto _ : state) {
-    const double seconds = seconds_of(kernel);
-    state.SetIterationTime(seconds);
-    const double read = seconds_of([&] { benchmark::DoNotOptimize(peaks.read(bytes.data(), bytes.data() + half, half)); });
-    shares.push_back(read / seconds);
-  }
-  state.counters["of_read"] = median(shares);
-  state.counters["B/s"] = benchmark::Counter(static_cast<double>(bytes.size()), benchmark::Counter::kIsIterationInvariantRate,
+inline void count_bytes(benchmark::State& state, size_t bytes) {
+  state.counters["B/s"] = benchmark::Counter(static_cast<double>(bytes), benchmark::Counter::kIsIterationInvariantRate,
                                              benchmark::Counter::kIs1024);
 }
 
-/// The same beside one pass that reads and writes `floats` of memory: `of_pass` is the pass's time over the kernel's.
+/// Beside one pass that only reads: `of_read` is its time over the kernel's.
+template <typename F>
+void run_beside_read(benchmark::State& state, const PeakTable& peaks, std::span<const std::byte> bytes, F&& kernel) {
+  const size_t half = bytes.size() / 2 / kReadStep * kReadStep;
+  run_beside(state, "of_read", kernel, [&](double seconds) {
+    return seconds_of([&] { benchmark::DoNotOptimize(peaks.read(bytes.data(), bytes.data() + half, half)); }) / seconds;
+  });
+  count_bytes(state, bytes.size());
+}
+
+/// Beside one pass that reads and writes `floats` of memory: `of_pass` is the pass's time over the kernel's.
 template <typename F>
 void run_beside_pass(benchmark::State& state, std::vector<float>& floats, F&& kernel) {
-  const FloatModeGuard float_mode;  // as in the product: states that fade away would be subnormal
-  std::vector<double> shares;
-  kernel();
-  for (auto _ : state) {
-    const double seconds = seconds_of(kernel);
-    state.SetIterationTime(seconds);
-    const double pass = seconds_of([&] {
-      for (float& x : floats) x *= 0.999f;
-      benchmark::ClobberMemory();
-    });
-    shares.push_back(pass / seconds);
-  }
-  state.counters["of_pass"] = median(shares);
-  state.counters["B/s"] = benchmark::Counter(2.0 * sizeof(float) * static_cast<double>(floats.size()),
-                                             benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::kIs1024);
+  run_beside(state, "of_pass", kernel, [&](double seconds) {
+    return seconds_of([&] {
+             for (float& x : floats) x *= 0.999f;
+             benchmark::ClobberMemory();
+           }) /
+           seconds;
+  });
+  count_bytes(state, 2 * sizeof(float) * floats.size());
 }
 
 }  // namespace kilin::bench
