@@ -63,23 +63,16 @@ struct ChunkSums {
   ChunkSums(const Int8Rows& x, size_t row, size_t chunk, size_t groups, int32_t bias) {
     for (size_t r = 0; r < R; ++r) {
       const int16_t* parts = x.sums.row(row + r) + chunk * kInt8Group / kInt8SumGroup;
-      if (groups == kGroups) {
-        fill<kGroups>(r, parts, bias);
-      } else {
-        int16_t padded[kInt8Group / kInt8SumGroup] = {};
+      int16_t padded[kInt8Group / kInt8SumGroup] = {};
+      if (groups < kGroups) {
         std::copy_n(parts, groups * kParts, padded);
-        fill<kGroups>(r, padded, bias);
+        parts = padded;
       }
-    }
-  }
-
- private:
-  template <size_t kCount>
-  void fill(size_t r, const int16_t* parts, int32_t bias) {
-    for (size_t g = 0; g < kCount; ++g) {
-      const int32_t of_group = kParts == 1 ? parts[g] : parts[kParts * g] + parts[kParts * g + 1];
-      start[r][g] = -bias * of_group;
-      if constexpr (kKind.has_offsets) sum[r][g] = static_cast<int16_t>(of_group);
+      for (size_t g = 0; g < kGroups; ++g) {
+        const int32_t of_group = kParts == 1 ? parts[g] : parts[kParts * g] + parts[kParts * g + 1];
+        start[r][g] = -bias * of_group;
+        if constexpr (kKind.has_offsets) sum[r][g] = static_cast<int16_t>(of_group);
+      }
     }
   }
 };
@@ -212,7 +205,7 @@ struct Int8Product {
   // Up to so many rows the weights of the formats that models are mostly of go straight from the panel into the products, as
   // often as tiles want them: it beats storing them as bytes first. Two strips side by side: with AVX-512 two streams from
   // memory, which are faster than one.
-  static constexpr size_t kFewStrips = 2, kFewTileRows = 4;
+  static constexpr size_t kFewStrips = 2;
   static constexpr size_t few_rows(BlockFormat format) {
     switch (format) {
       case BlockFormat::q4_0:
@@ -239,7 +232,7 @@ struct Int8Product {
       const Codes codes = {strips, k / kSpanColumns, codebook};
       const Int8Tile<kKindOf<kFormat>, S, Codes> tile = {codes, scales,  spans,         PanelStrip<kFormat>::kBias, x, chunk,
                                                          y,     written, strip * kWidth};
-      for_each_tile<kFewTileRows>(x.rows(), tile);
+      for_each_tile<kStripRows>(x.rows(), tile);
     }
   }
 

@@ -110,6 +110,7 @@ struct StripColumns {
   // a copy whose wanted columns go back.
   template <size_t R, size_t kColumns, typename F>
   void apply(MatView<float> y, size_t row, size_t n, const F& f) const {
+    assert(n < end);
     if (begin <= n && n + kColumns <= end) return f(y.row(row) + n, y.stride());
     float copy[R * kColumns] = {};
     for_each_wanted(n, R, kColumns, [&](size_t r, size_t i) { copy[r * kColumns + i] = y.row(row + r)[n + i]; });
