@@ -42,7 +42,9 @@ void await_change(const std::atomic<T>& value, T old) {
 
 ThreadPool::ThreadPool(size_t threads) : gate_(kClosed) {
   try {
-    workers_.reserve(std::max<size_t>(threads, 1) - 1);
+    threads = std::max<size_t>(threads, 1);
+    runs_ = std::vector<Run>(threads);
+    workers_.reserve(threads - 1);
     for (size_t worker = 1; worker < threads; ++worker) workers_.emplace_back([this, worker] { work(worker); });
   } catch (const std::exception& error) {  // system_error for want of threads; bad_alloc and length_error for want of memory
     stop();                                // a thread that is not joined would end the program
@@ -60,17 +62,34 @@ void ThreadPool::stop() {
   for (std::thread& thread : workers_) thread.join();
 }
 
+void ThreadPool::divide(const Loop& loop) {
+  const size_t slices = (loop.n - 1) / loop.grain + 1, each = slices / runs_.size(), rest = slices % runs_.size();
+  size_t begin = 0;
+  for (size_t i = 0; i < runs_.size(); ++i) {
+    runs_[i].next.store(begin, std::memory_order_relaxed);
+    begin = runs_[i].end = begin + each + (i < rest ? 1 : 0);
+  }
+}
+
 void ThreadPool::take_slices(size_t worker) {
-  for (;;) {
-    const size_t begin = next_.fetch_add(loop_.grain, std::memory_order_relaxed);
-    if (begin >= loop_.n) return;
+  for (size_t i = 0; i < runs_.size(); ++i)
+    if (!take_slices(runs_[(worker + i) % runs_.size()], worker)) return;
+}
+
+// @returns whether it ended without an exception
+bool ThreadPool::take_slices(Run& run, size_t worker) {
+  while (run.next.load(std::memory_order_relaxed) < run.end) {  // so that a run that is done is not written any more
+    const size_t slice = run.next.fetch_add(1, std::memory_order_relaxed);
+    if (slice >= run.end) break;
     try {
-      loop_.call(loop_.context, {begin, std::min(begin + loop_.grain, loop_.n), worker});
+      const size_t begin = slice * loop_.grain;
+      loop_.call(loop_.context, {begin, begin + std::min(loop_.grain, loop_.n - begin), worker});
     } catch (...) {
       if (!has_error_.exchange(true)) error_ = std::current_exception();
-      return;
+      return false;
     }
   }
+  return true;
 }
 
 // Comes in, if the loop of that epoch is still open.
@@ -106,7 +125,7 @@ void ThreadPool::run(const Loop& loop) {
     return;
   }
   loop_ = loop;  // nobody is inside: the last loop has waited for that
-  next_.store(0, std::memory_order_relaxed);
+  divide(loop);
   const uint32_t epoch = epoch_.load(std::memory_order_relaxed) + 1;
   gate_.store(uint64_t{epoch} << 32, std::memory_order_release);
   epoch_.store(epoch, std::memory_order_release);

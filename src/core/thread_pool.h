@@ -19,9 +19,10 @@ struct Slice {
   size_t worker;
 };
 
-/// A loop ends when its slices are done: it waits for no worker that has not come in, so that a machine busy with other things
-/// makes it no slower than one thread is. Loops are given by one thread at a time, and a loop's body gives none. Waiting
-/// threads spin for some microseconds, then sleep.
+/// A loop's indices are divided into one run of neighbours a thread, which it takes slice by slice, then what is left of the
+/// others' runs: a thread that goes through memory goes on where it was. A loop ends when its slices are done: it waits for no
+/// worker that has not come in, so that a machine busy with other things makes it no slower than one thread is. Loops are given
+/// by one thread at a time, and a loop's body gives none. Waiting threads spin for some microseconds, then sleep.
 class ThreadPool {
  public:
   /// @param threads how many work on a loop, the caller among them; 0 counts as 1
@@ -50,8 +51,15 @@ class ThreadPool {
     size_t n = 0;
     size_t grain = 1;
   };
+  /// One thread's run of slices: which comes next, and where they end.
+  struct alignas(64) Run {
+    std::atomic<size_t> next{0};
+    size_t end = 0;
+  };
   void run(const Loop& loop);
+  void divide(const Loop& loop);
   void take_slices(size_t worker);
+  bool take_slices(Run& run, size_t worker);
   void work(size_t worker);
   bool enter(uint32_t epoch);
   void leave();
@@ -59,8 +67,8 @@ class ThreadPool {
 
   std::vector<std::thread> workers_;
   Loop loop_;
-  std::exception_ptr error_;  // the first one; written by whoever set has_error_
-  alignas(64) std::atomic<size_t> next_{0};
+  std::exception_ptr error_;                    // the first one; written by whoever set has_error_
+  std::vector<Run> runs_;                       // by thread
   alignas(64) std::atomic<uint32_t> epoch_{0};  // counts loops; a change is the signal to start
   alignas(64) std::atomic<uint64_t> gate_;      // epoch of the loop, whether it is closed, and how many workers are inside
   std::atomic<bool> has_error_{false};
