@@ -43,7 +43,7 @@ class PackedMatrix {
   const std::byte* row(size_t r) const { return data_ + r * bytes_per_row(); }
 
   /// Rows [16 p, 16 p + 16). @pre has_panels()
-  const std::byte* panel(size_t p) const { return data_ + p * PanelLayout(format_.block(), cols_).bytes; }
+  const std::byte* panel(size_t p) const { return data_ + p * PanelLayout(format_.block()).bytes(cols_); }
 
   /// Rows [begin, end): one head's or one rank's share. Copies nothing. @pre !has_panels()
   PackedMatrix slice_rows(size_t begin, size_t end) const { return {format_, end - begin, cols_, row(begin)}; }

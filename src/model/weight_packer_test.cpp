@@ -80,7 +80,7 @@ std::vector<float> row_of_panels(const PackedMatrix& w, size_t r) {
   const size_t elements = block_size(w.format().block()).elements;
   for (size_t block = 0; block < w.cols() / elements; ++block) {
     BlockParts parts;
-    take_apart_panel(w.format().block(), w.cols(), w.panel(r / kPanelRows), r % kPanelRows, block, parts);
+    take_apart_panel(w.format().block(), w.panel(r / kPanelRows), r % kPanelRows, block, parts);
     for (size_t i = 0; i < elements; ++i) {
       const size_t group = i / block_traits(w.format().block()).group;
       row.push_back(parts.scale(group) * static_cast<float>(code_value(w.format().block(), parts.codes[i])) +

@@ -61,7 +61,7 @@ class Panels {
       : data_(DType::u8, {panel_bytes(rows.format().block(), rows.rows(), rows.cols())}),
         matrix_(PackedMatrix::of_panels(rows.format().block(), rows.rows(), rows.cols(), data_.data())) {
     const BlockFormat format = rows.format().block();
-    const size_t bytes = PanelLayout(format, rows.cols()).bytes;
+    const size_t bytes = PanelLayout(format).bytes(rows.cols());
     for (size_t r = 0; r < rows.rows(); r += kPanelRows)
       pack_panel(format, rows.cols(), rows.row(r), std::min(kPanelRows, rows.rows() - r),
                  static_cast<std::byte*>(data_.data()) + r / kPanelRows * bytes);

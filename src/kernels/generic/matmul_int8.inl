@@ -2,7 +2,8 @@
 // the table's door states. Weights are unpacked to bytes 256 columns at a time and used for all rows, or, where rows are few,
 // go from the panel straight into the products.
 
-inline constexpr size_t kChunkSpans = kInt8Group / kSpanColumns;
+static_assert(kInt8Group == kSectionColumns);
+inline constexpr size_t kChunkSpans = kSectionSpans;
 
 // What the arithmetic depends on: formats that share it share the tiles.
 struct Int8Kind {
@@ -84,6 +85,11 @@ struct UnpackedCodes {
   const Ints (*span(size_t span, Ints (&)[kSpanQuads][S]) const)[S] { return quads + span * kSpanQuads; }
 };
 
+// How many bytes ahead strips are fetched that come from memory. One panel is a stream that the CPU follows by itself as long
+// as little is computed; between two it needs help.
+template <size_t S>
+inline constexpr size_t kAhead = S == kStripsOfPanel ? 1024 : 2048;
+
 // Weight bytes that are unpacked where they are used.
 template <BlockFormat kFormat, size_t S>
 struct PackedCodes {
@@ -91,7 +97,7 @@ struct PackedCodes {
   size_t first_span;
   Ints codebook;
   const Ints (*span(size_t span, Ints (&quads)[kSpanQuads][S]) const)[S] {
-    for (size_t s = 0; s < S; ++s) strips[s].prefetch(first_span + span);
+    for (size_t s = 0; s < S; ++s) strips[s].template prefetch_span<kAhead<S>>(first_span + span);
     KILIN_UNROLL
     for (size_t s = 0; s < S; ++s) strips[s].read_quads(first_span + span, codebook, &quads[0][s], S);
     return quads;
@@ -203,9 +209,10 @@ struct Int8Product {
   StripColumns written;
 
   // Up to so many rows the weights of the formats that models are mostly of go straight from the panel into the products, as
-  // often as tiles want them: it beats storing them as bytes first. Two strips side by side: with AVX-512 two streams from
-  // memory, which are faster than one.
-  static constexpr size_t kFewStrips = 2;
+  // often as tiles want them: it beats storing them as bytes first. One or two rows read panel after panel, a single stream
+  // from memory, as fast as it comes; more of them have enough to do for two panels side by side, with more sums in flight.
+  static constexpr size_t kStreamedRows = 2;
+  static constexpr size_t kFewStrips = std::max<size_t>(2, kStripsOfPanel);
   static constexpr size_t few_rows(BlockFormat format) {
     switch (format) {
       case BlockFormat::q4_0:
@@ -228,7 +235,10 @@ struct Int8Product {
     ChunkScales<kKindOf<kFormat>, S> scales;
     for (size_t k = 0, chunk = 0; k < w.cols(); k += kInt8Group, ++chunk) {
       const size_t spans = std::min(kInt8Group, w.cols() - k) / kSpanColumns;
-      for (size_t s = 0; s < S; ++s) scales.read(strips[s], s, chunk, spans);
+      for (size_t s = 0; s < S; ++s) {
+        strips[s].template prefetch_scales<kAhead<S>>(chunk);
+        scales.read(strips[s], s, chunk, spans);
+      }
       const Codes codes = {strips, k / kSpanColumns, codebook};
       const Int8Tile<kKindOf<kFormat>, S, Codes> tile = {codes, scales,  spans,         PanelStrip<kFormat>::kBias, x, chunk,
                                                          y,     written, strip * kWidth};
@@ -262,8 +272,9 @@ struct Int8Product {
     size_t strip = written.begin / kPanelRows * kStripsOfPanel;
     if constexpr (few_rows(kFormat) != 0) {
       if (x.rows() <= few_rows(kFormat)) {
-        for (; (strip + kFewStrips) * kWidth <= written.end; strip += kFewStrips) run_few_rows<kFormat, kFewStrips>(strip);
-        for (; strip * kWidth < written.end; ++strip) run_few_rows<kFormat, 1>(strip);
+        if (x.rows() > kStreamedRows)
+          for (; (strip + kFewStrips) * kWidth <= written.end; strip += kFewStrips) run_few_rows<kFormat, kFewStrips>(strip);
+        for (; strip * kWidth < written.end; strip += kStripsOfPanel) run_few_rows<kFormat, kStripsOfPanel>(strip);
       }
     }
     for (; (strip + kStrips) * kWidth <= written.end; strip += kStrips) run_many_rows<kFormat, kStrips>(strip);

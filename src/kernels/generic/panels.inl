@@ -24,19 +24,19 @@ struct PanelStrip {
   static constexpr bool kWide = kTraits.codebook || kTraits.bits == 8;
   static constexpr int kBias = kWide ? kWideBias : kTraits.bias;
   static constexpr size_t kGroups = kTraits.elements / kTraits.group;  // of a block
-  static constexpr PanelLayout kLayout = PanelLayout(kFormat, kMostBlockElements);
+  static constexpr PanelLayout kLayout = PanelLayout(kFormat);
 
   PanelStrip() = default;
   PanelStrip(const PackedMatrix& w, size_t strip) {
     const auto* panel = reinterpret_cast<const uint8_t*>(w.panel(strip / kStripsOfPanel));
     const size_t part = strip % kStripsOfPanel;
     codes = panel + part * sizeof(Ints);
-    blocks = panel + w.cols() / kSpanColumns * kLayout.span;
+    blocks = panel;
     row = part * kWidth;
   }
 
-  const uint8_t* codes;   // of the panel, at this strip's bytes
-  const uint8_t* blocks;  // of the panel: scales
+  const uint8_t* codes;   // the panel, its codes at this strip's bytes
+  const uint8_t* blocks;  // the panel, its scales from its first row on
   size_t row;             // the strip's first row in the panel
 
   // Where a codebook's operand bytes stand; without one nothing.
@@ -61,7 +61,7 @@ struct PanelStrip {
 
   template <size_t... Q>
   void read_quads(size_t span, Ints codebook, Ints* quads, size_t stride, std::index_sequence<Q...>) const {
-    const uint8_t* from = codes + span * kLayout.span;
+    const uint8_t* from = codes + kLayout.span_at(span);
     ((quads[Q * stride] = quad<Q>(from, codebook)), ...);
   }
   // The 8 quads of a span, `stride` apart.
@@ -69,15 +69,23 @@ struct PanelStrip {
     read_quads(span, codebook, quads, stride, std::make_index_sequence<kSpanQuads>());
   }
 
-  // Asks for the codes, or what else the panels hold there, that come so many bytes later. Into the second cache: asked for the
-  // first, lines would fill its few slots for misses. Past the matrix it does nothing.
-  void prefetch(size_t span) const {
-    constexpr size_t kAhead = 3072;
+  // Asks for what comes so many bytes after a span's codes, or a section's scales, into the second cache: asked for the first,
+  // lines would fill its few slots for misses. Past the matrix it does nothing.
+  template <size_t kAhead>
+  void prefetch_span(size_t span) const {
+    prefetch<kAhead>(codes + kLayout.span_at(span), kLayout.span);
+  }
+  template <size_t kAhead>
+  void prefetch_scales(size_t section) const {
+    prefetch<kAhead>(blocks + section * kLayout.section, kLayout.codes);
+  }
+  template <size_t kAhead>
+  static void prefetch(const uint8_t* from, size_t bytes) {
     KILIN_UNROLL
-    for (size_t v = 0; v < kTraits.bits; ++v) __builtin_prefetch(codes + span * kLayout.span + v * kPanelVector + kAhead, 0, 2);
+    for (size_t at = 0; at < bytes; at += kPanelVector) __builtin_prefetch(from + kAhead + at, 0, 2);
   }
 
-  const uint8_t* block(size_t b) const { return blocks + b * kLayout.block; }
+  const uint8_t* block(size_t b) const { return blocks + kLayout.block_at(b); }
   Vec half(size_t b, size_t at) const { return load(reinterpret_cast<const f16*>(block(b) + at) + row); }
   Ints bytes(size_t b, size_t at, size_t s) const {
     return load_bytes(reinterpret_cast<const int8_t*>(block(b) + at) + s * kPanelRows + row);

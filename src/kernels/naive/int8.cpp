@@ -70,7 +70,7 @@ void matmul_int8(const PackedMatrix& w, const Int8Rows& x, size_t begin, size_t 
     for (size_t k = 0; k < w.cols(); k += kInt8Group) {
       const size_t blocks = std::min(kInt8Group, w.cols() - k) / traits.elements;
       for (size_t b = 0; b < blocks; ++b)
-        take_apart_panel(format, w.cols(), w.panel(n / kPanelRows), n % kPanelRows, k / traits.elements + b, parts[b]);
+        take_apart_panel(format, w.panel(n / kPanelRows), n % kPanelRows, k / traits.elements + b, parts[b]);
       for (size_t m = 0; m < x.rows(); ++m) {
         float f = 0;
         for (size_t b = 0; b < blocks; ++b)

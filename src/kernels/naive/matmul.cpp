@@ -33,7 +33,7 @@ void matmul_of_panels(const PackedMatrix& w, MatView<const float> x, size_t begi
   for (size_t n = begin; n < end; ++n) {
     for (size_t m = 0; m < x.rows(); ++m) y.row(m)[n] = 0;
     for (size_t k = 0; k < w.cols(); k += traits.elements) {
-      take_apart_panel(format, w.cols(), w.panel(n / kPanelRows), n % kPanelRows, k / traits.elements, parts);
+      take_apart_panel(format, w.panel(n / kPanelRows), n % kPanelRows, k / traits.elements, parts);
       for (size_t i = 0; i < traits.elements; ++i) {
         const size_t s = i / traits.group;
         const float weight = parts.scale(s) * static_cast<float>(code_value(format, parts.codes[i])) + parts.offset(s);

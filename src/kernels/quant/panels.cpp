@@ -69,47 +69,47 @@ size_t groups_of(const BlockTraits& traits) { return traits.elements == 256 ? tr
 }  // namespace
 
 size_t panel_bytes(BlockFormat format, size_t rows, size_t cols) {
-  return (rows + kPanelRows - 1) / kPanelRows * PanelLayout(format, cols).bytes;
+  return (rows + kPanelRows - 1) / kPanelRows * PanelLayout(format).bytes(cols);
 }
 
 void pack_panel(BlockFormat format, size_t cols, const std::byte* rows, size_t count, std::byte* out) {
   assert(count <= kPanelRows);
   const BlockTraits& traits = block_traits(format);
   const BlockSize size = block_size(format);
-  const PanelLayout layout(format, cols);
+  const PanelLayout layout(format);
   const Planes planes = planes_of(traits.bits);
   const size_t row_bytes = cols / size.elements * size.bytes;
   std::array<BlockParts, kPanelRows> parts{};  // those of missing rows stay zero
   SpanBytes codes;
-  uint8_t* span = reinterpret_cast<uint8_t*>(out);
-  std::byte* scales = out + layout.blocks;
+  for (size_t section = 0; section < cols; section += kSectionColumns)
+    std::fill_n(out + section / kSectionColumns * layout.section, layout.codes, std::byte{0});
   for (size_t b = 0; b < cols / size.elements; ++b) {
     for (size_t r = 0; r < count; ++r) take_apart(format, rows + r * row_bytes + b * size.bytes, parts[r]);
+    std::byte* block = out + layout.block_at(b);
     if (format == BlockFormat::mxfp4)
-      for (size_t r = 0; r < kPanelRows; ++r) scales[r] = static_cast<std::byte>(mxfp4_exponent(parts[r].d));
+      for (size_t r = 0; r < kPanelRows; ++r) block[r] = static_cast<std::byte>(mxfp4_exponent(parts[r].d));
     else
-      put_halves(parts, &BlockParts::d, scales);
+      put_halves(parts, &BlockParts::d, block);
     if (traits.has_offsets) {
-      put_halves(parts, &BlockParts::dmin, scales + layout.dmin);
-      put_bytes(parts, &BlockParts::offsets, groups_of(traits), scales + layout.offsets);
+      put_halves(parts, &BlockParts::dmin, block + layout.dmin);
+      put_bytes(parts, &BlockParts::offsets, groups_of(traits), block + layout.offsets);
     }
-    put_bytes(parts, &BlockParts::scales, groups_of(traits), scales + layout.scales);
-    scales += layout.block;
-    for (size_t k = 0; k < size.elements; k += kSpanColumns, span += layout.span) {
+    put_bytes(parts, &BlockParts::scales, groups_of(traits), block + layout.scales);
+    for (size_t k = 0; k < size.elements; k += kSpanColumns) {
+      auto* span = reinterpret_cast<uint8_t*>(out + layout.span_at((b * size.elements + k) / kSpanColumns));
       for (size_t r = 0; r < kPanelRows; ++r)
         for (size_t q = 0; q < kQuads; ++q) std::memcpy(&codes[q][4 * r], &parts[r].codes[k + 4 * q], 4);
       put_plane(planes.first, codes, 0, span);
       put_plane(planes.second, codes, planes.first, span + planes.first * kPanelVector);
     }
   }
-  std::fill(scales, out + layout.bytes, std::byte{0});
 }
 
-void take_apart_panel(BlockFormat format, size_t cols, const std::byte* panel, size_t row, size_t block, BlockParts& parts) {
+void take_apart_panel(BlockFormat format, const std::byte* panel, size_t row, size_t block, BlockParts& parts) {
   const BlockTraits& traits = block_traits(format);
-  const PanelLayout layout(format, cols);
+  const PanelLayout layout(format);
   const Planes planes = planes_of(traits.bits);
-  const std::byte* scales = panel + layout.blocks + block * layout.block;
+  const std::byte* scales = panel + layout.block_at(block);
   const auto half_at = [&](size_t at) {
     f16 half;
     std::memcpy(&half, scales + at + row * sizeof half, sizeof half);
@@ -130,7 +130,7 @@ void take_apart_panel(BlockFormat format, size_t cols, const std::byte* panel, s
     parts.offsets[0] = traits.has_offsets ? 1 : 0;
   }
   for (size_t k = 0; k < traits.elements; ++k) {
-    const std::byte* span = panel + (block * traits.elements + k) / kSpanColumns * layout.span;
+    const std::byte* span = panel + layout.span_at((block * traits.elements + k) / kSpanColumns);
     const size_t quad = k % kSpanColumns / 4;
     const auto bits_at = [&](const std::byte* plane, unsigned bits) {
       const size_t v = quad * bits / 8, j = quad % (8 / bits);

@@ -34,7 +34,7 @@ TEST(Panels, HoldEveryPartOfEveryBlock) {
           SCOPED_TRACE(std::string(to_string(format)) + " row " + std::to_string(r) + " block " + std::to_string(b));
           BlockParts expected, actual;
           take_apart(format, blocks.matrix().row(r) + b * block_size(format).bytes, expected);
-          take_apart_panel(format, cols, panels.matrix().panel(r / kPanelRows), r % kPanelRows, b, actual);
+          take_apart_panel(format, panels.matrix().panel(r / kPanelRows), r % kPanelRows, b, actual);
           expect_same_parts(format, actual, expected);
         }
     }
@@ -46,7 +46,7 @@ TEST(Panels, HoldZeroRowsWhereTheMatrixEnds) {
     const testing::Panels panels(Blocks(format, 17, cols, 3));
     for (size_t r = 1; r < kPanelRows; ++r) {
       BlockParts parts;
-      take_apart_panel(format, cols, panels.matrix().panel(1), r, 0, parts);
+      take_apart_panel(format, panels.matrix().panel(1), r, 0, parts);
       for (size_t i = 0; i < cols; ++i) {
         const size_t s = i / block_traits(format).group;
         EXPECT_EQ(parts.scale(s) * static_cast<float>(code_value(format, parts.codes[i])) + parts.offset(s), 0.f)
@@ -69,7 +69,7 @@ TEST(Panels, PackAnyBytes) {  // of a hostile file; what comes out is numbers or
 TEST(Panels, TakeHardlyMoreThanTheFile) {
   for (BlockFormat format : kBlockFormats) {
     const double file = static_cast<double>(StorageFormat(format).bytes_of(size_t{2304} * 64));
-    const double most = format == BlockFormat::q2_k ? 1.20 : format == BlockFormat::q3_k ? 1.04 : 1.03;
+    const double most = format == BlockFormat::q2_k ? 1.20 : format == BlockFormat::q3_k ? 1.06 : 1.03;
     EXPECT_LE(static_cast<double>(panel_bytes(format, 64, 2304)), file * most) << to_string(format);
     EXPECT_EQ(panel_bytes(format, 64, 2304) % kPanelVector, 0u);
     EXPECT_EQ(panel_bytes(format, 1, 32 * block_size(format).elements),
