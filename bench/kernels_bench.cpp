@@ -275,6 +275,8 @@ const bool kRegistered = [] {
         ->Args({64, 128})
         ->Args({512, 128})
         ->Args({4096, 128})
+        ->Args({32768, 128})
+        ->Args({131072, 128})
         ->Args({64, 32})
         ->UseManualTime();
     benchmark::RegisterBenchmark(name("fused_recurrent_kda").c_str(), [=](auto& state) { fused_recurrent_kda(state, *table); })
