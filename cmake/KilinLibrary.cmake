@@ -40,6 +40,8 @@ function(kilin_test NAME)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${NAME} ${ARG_SOURCES})
   target_link_libraries(${NAME} PRIVATE ${ARG_LINK} kilin_test_support kilin_flags GTest::gtest GTest::gtest_main)
+  # Tests are many, their optimisation dear, and what they hold to account is in the libraries.
+  target_compile_options(${NAME} PRIVATE $<$<CONFIG:Release>:-O1>)
   if(NAME STREQUAL "support_test")
     target_precompile_headers(support_test PRIVATE <gtest/gtest.h>)
   else()  # GoogleTest's header is read once for all programs
