@@ -18,6 +18,10 @@ const char* to_string(ErrorCode code) {
       return "unsupported";
     case ErrorCode::NotImplemented:
       return "not_implemented";
+    case ErrorCode::Unavailable:
+      return "unavailable";
+    case ErrorCode::OutOfOrder:
+      return "out_of_order";
     case ErrorCode::ResourceExhausted:
       return "resource_exhausted";
     case ErrorCode::Io:

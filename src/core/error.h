@@ -16,6 +16,8 @@ enum class ErrorCode {
   Corrupt,            // data that breaks the rules of its own format
   Unsupported,        // valid, but nothing that Kilin runs
   NotImplemented,     // planned; the door exists so that callers can be written against it
+  Unavailable,        // an inner value that a block of this kind has not
+  OutOfOrder,         // an inner value that the forward pass has left behind
   ResourceExhausted,  // a pool, a workspace or the memory is full
   Io,                 // the operating system refused
 };

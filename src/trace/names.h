@@ -1,34 +1,74 @@
 // The standard names of a model's inner values, as researchers use them: the same words for every layer, whatever it is built
-// of.
+// of. One table holds them, and beside them the checkpoint's own paths, which reach the same values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kilin {
 
-/// Values that the forward pass shows to taps. [T, ...]: tokens of the batch first.
+/// Values that the forward pass shows, in the order in which a token passes them. What stands here of a block is what either
+/// kind of block has; `value_info` says which.
 enum class Value : uint8_t {
-  TokenEmbeddings,       // [T, hidden]
-  LayerInput,            // [T, hidden] the residual stream before the layer
-  AttentionInput,        // [T, hidden] output of input_layernorm; self_attn.input or linear_attn.input
-  AttentionQueries,      // KDA [T, heads x K] after convolution and SiLU, before the l2 norm
-  AttentionKeys,         // KDA, the same
-  AttentionValues,       // KDA [T, heads x V]
-  Decays,                // KDA [T, heads x K] log decay, <= 0
-  Betas,                 // KDA [T, heads]
-  AttentionHeadOutputs,  // [T, heads x V] before the gated norm (KDA) or o_proj (MLA)
-  AttentionOutput,       // [T, hidden] what attention adds to the stream
-  MlpInput,              // [T, hidden] output of post_attention_layernorm
-  RouterLogits,          // MoE [T, experts] before the sigmoid and the bias
-  ExpertIndices,         // MoE [T, top_k] i32, ascending
-  ExpertWeights,         // MoE [T, top_k] after renormalisation and scale
-  RoutedOutput,          // MoE [T, hidden] sum of the experts' weighted outputs
-  SharedExpertOutput,    // MoE [T, hidden]
-  MlpOutput,             // [T, hidden] what the feed-forward adds to the stream
-  LayerOutput,           // [T, hidden] the stream after the layer
-  Norm,                  // [rows that want logits, hidden] the final norm's output
+  InputIds,         // i32
+  TokenEmbeddings,  //
+  LayerInput,       // the residual stream before the layer
+  AttentionInput,   // output of input_layernorm
+  QProj,            // outputs of the projections, by the checkpoint's names
+  KProj,
+  VProj,
+  FAProj,
+  FBProj,
+  BProj,
+  GAProj,
+  GBProj,
+  KvAProj,
+  KvALayernorm,
+  AttentionQueries,  // KDA: after convolution and SiLU, before the l2 norm; MLA: by head
+  KvBProj,
+  AttentionKeys,
+  AttentionValues,
+  Decays,           // KDA: log decay, <= 0
+  Betas,            // KDA
+  AttentionScores,  // MLA: scaled, -inf where masked
+  AttentionProbabilities,
+  StateInput,            // KDA: the state that the first token meets
+  AttentionHeadOutputs,  // before the gated norm (KDA) or o_proj (MLA)
+  States,                // KDA: after every token
+  StateOutput,           // KDA: after the last token
+  ConvState,             // KDA: the last rows before the convolution, after the last token
+  ONorm,                 // KDA: the gated norm's output
+  AttentionOutput,       // what attention adds to the stream
+  MlpInput,              // output of post_attention_layernorm
+  GateProj,              // of a dense MLP
+  UpProj,
+  RouterLogits,   // MoE: before the sigmoid and the bias
+  ExpertIndices,  // MoE: i32, ascending
+  ExpertWeights,  // MoE: after renormalisation and scale
+  ExpertOutputs,  // MoE: weighted, before the sum
+  RoutedOutput,   // MoE: their sum
+  SharedGateProj,
+  SharedUpProj,
+  SharedExpertOutput,
+  MlpOutput,    // what the feed-forward adds to the stream
+  LayerOutput,  // the stream after the layer
+  Norm,         // the final norm's output
+  Logits,
+  NextTokenProbs,  // softmax of the last row
+};
+inline constexpr size_t kValues = static_cast<size_t>(Value::NextTokenProbs) + 1;
+
+/// What a block is built of.
+struct BlockKind {
+  enum class Attention : uint8_t { Kda, Mla };
+  enum class FeedForward : uint8_t { Dense, Moe };
+  Attention attention = Attention::Kda;
+  FeedForward feed_forward = FeedForward::Dense;
+  friend bool operator==(const BlockKind&, const BlockKind&) = default;
 };
 
 /// A value of one layer, counted from 0, or of the whole model.
@@ -39,8 +79,48 @@ struct Site {
   friend bool operator==(const Site&, const Site&) = default;
 };
 
-/// "layers.3.layer_output", "layers.0.linear_attn.decays", "norm".
-/// @param attention what the layer's attention is called: "linear_attn" (KDA) or "self_attn" (MLA)
-std::string to_string(const Site& site, std::string_view attention);
+/// Whether the forward pass comes to `a` before it comes to `b`.
+bool passes_before(const Site& a, const Site& b);
+
+/// Which module a value belongs to.
+enum class Owner : uint8_t { Model, Layer, Attention, Mlp };
+
+/// Which blocks have a value of a block.
+enum class HeldBy : uint8_t { Model, EveryBlock, Kda, Mla, Dense, Moe };
+
+/// A row of the table.
+struct ValueInfo {
+  Value value;
+  Owner owner;
+  std::string_view name;  ///< "attention_scores", "q_proj.output": the last part of the standard name
+  HeldBy held_by;
+  bool writable;
+  bool staged;                 ///< formed only where it is asked for, by a path of its own that may move logits by 1e-5
+  std::string_view shape;      ///< of one prompt, in words of config.json; S: tokens of the step, K: all tokens so far
+  std::string_view mla_shape;  ///< where MLA's is another one, else empty
+};
+const ValueInfo& value_info(Value value);
+
+/// The standard name: "layers.3.layer_output", "layers.0.linear_attn.decays", "norm".
+/// @pre the site's layer is one of the blocks, if it has one
+std::string name_of(const Site& site, std::span<const BlockKind> blocks);
+
+/// The site that a name means: a standard one ("layers.3.layer_output", "layers[3].layer_output"), one of a module's output or
+/// input ("layers.3.self_attn.o_proj.output"), or the checkpoint's own path of it
+/// ("model.layers.3.block_sparse_moe.gate.output").
+/// @throws Unavailable for a value that the block has not, saying why; NotFound for a name that means nothing, naming the
+/// nearest ones, or a layer that is not there
+Site find_site(std::string_view name, std::span<const BlockKind> blocks);
+
+/// A value that a model offers.
+struct OfferedValue {
+  std::string name;
+  Site site;
+  std::string_view shape;
+  bool writable;
+  bool staged;
+};
+/// All that a model of these blocks offers, in the order of the pass.
+std::vector<OfferedValue> support(std::span<const BlockKind> blocks);
 
 }  // namespace kilin
