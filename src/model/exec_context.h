@@ -37,6 +37,7 @@ struct ExecContext {
     if (profile != nullptr) profile->add(cost);
   }
 
+  /// Shows a value [T, cols].
   void tap(Value value, int layer, MatView<float> values) const {
     if (taps != nullptr) taps->at({value, layer}, TensorView::of(values));
   }
@@ -44,6 +45,14 @@ struct ExecContext {
     if (taps != nullptr)
       taps->at({value, layer}, {values.data(), DType::i32, {values.rows(), values.cols()}, {values.stride(), 1, 0, 0}});
   }
+  /// Shows a value [T, heads x d] as [T, heads, d].
+  void tap_heads(Value value, int layer, MatView<float> values, size_t heads) const {
+    if (taps == nullptr) return;
+    const size_t d = values.cols() / heads;
+    taps->at({value, layer}, {values.data(), DType::f32, {values.rows(), heads, d}, {values.stride(), d, 1, 0}});
+  }
+  /// Whether somebody asks for a value that costs something to show.
+  bool wants(Value value, int layer) const { return taps != nullptr && taps->wants({value, layer}); }
 };
 
 }  // namespace kilin

@@ -68,14 +68,18 @@ void KimiDeltaAttention::forward(ExecContext& ctx, const LinearRecurrentBackend&
   const KdaInputs inputs = {
       .qkv = qkv, .f = frame.matrix(tokens, width_), .b = frame.matrix(tokens, heads_), .gate = frame.matrix(tokens, width_)};
 
-  q_proj_.apply(ctx, rows, qkv.columns(0, width_));
-  k_proj_.apply(ctx, rows, qkv.columns(width_, 2 * width_));
-  v_proj_.apply(ctx, rows, qkv.columns(2 * width_, 3 * width_));
-  f_a_proj_.apply(ctx, rows, low);
-  f_b_proj_.apply(ctx, low, inputs.f);  // decay before softplus: A_log and dt_bias come in the backend
-  b_proj_.apply(ctx, rows, inputs.b);   // beta before the sigmoid
-  g_a_proj_.apply(ctx, rows, low);
-  g_b_proj_.apply(ctx, low, inputs.gate);  // no activation between the two
+  const auto project = [&](const auto& projection, const auto& in, Value value, MatView<float> to) {
+    projection.apply(ctx, in, to);
+    ctx.tap(value, layer_, to);
+  };
+  project(q_proj_, rows, Value::QProj, qkv.columns(0, width_));
+  project(k_proj_, rows, Value::KProj, qkv.columns(width_, 2 * width_));
+  project(v_proj_, rows, Value::VProj, qkv.columns(2 * width_, 3 * width_));
+  project(f_a_proj_, rows, Value::FAProj, low);
+  project(f_b_proj_, low, Value::FBProj, inputs.f);  // decay before softplus: A_log and dt_bias come in the backend
+  project(b_proj_, rows, Value::BProj, inputs.b);    // beta before the sigmoid
+  project(g_a_proj_, rows, Value::GAProj, low);
+  project(g_b_proj_, low, Value::GBProj, inputs.gate);  // no activation between the two
 
   // Convolution, SiLU, l2norm, decays, recurrence; then the norm, its weight, and a *sigmoid* gate.
   backend.forward(ctx, batch, layer_, state_layer_, parameters(), inputs, heads);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 namespace kilin {
 
@@ -69,16 +70,31 @@ void KimiMlaAttention::forward(ExecContext& ctx, const ForwardBatch& batch, MatV
   auto heads = frame.matrix(tokens, heads_ * value_);   // [T, heads x value]
 
   q_proj_.apply(ctx, rows, q);
+  ctx.tap(Value::QProj, layer_, q);
   kv_a_proj_with_mqa_.apply(ctx, rows, latent);
+  ctx.tap(Value::KvAProj, layer_, latent);
   const MatView<float> c = latent.columns(0, rank_);
   kv_a_layernorm_.apply(ctx, c, c);  // the latent only; k_rope has no norm
+  ctx.tap(Value::KvALayernorm, layer_, c);
+  show_queries(ctx, batch, q);
 
   stage.next(Stage::MlaAttention);
   count_attention(ctx, batch);
-  const size_t sequences = batch.sequences.size();
-  for (size_t n = 0; n < sequences; ++n)
+  for (size_t n = 0; n < batch.sequences.size(); ++n)
     batch.pools->latents.write(latent_layer_, batch.sequences[n].pages, batch.sequences[n].start,
                                latent.rows(batch.cu_seqlens[n], batch.cu_seqlens[n + 1]));
+  if (wants_staged_mla(ctx, layer_))
+    staged_mla(ctx, batch, parameters(), q, heads);
+  else
+    attend(ctx, batch, q, heads);
+  ctx.tap_heads(Value::AttentionHeadOutputs, layer_, heads, heads_);
+  stage.next(Stage::MlaOutput);
+  o_proj_.apply(ctx, ActivationRows(ctx, frame, heads), out);
+}
+
+// Each sequence in its own mode.
+void KimiMlaAttention::attend(ExecContext& ctx, const ForwardBatch& batch, MatView<const float> q, MatView<float> heads) const {
+  const size_t sequences = batch.sequences.size();
   for (size_t n = 0; n < sequences;) {
     const size_t begin = batch.cu_seqlens[n];
     if (batch.sequences[n].mode != ForwardMode::Decode) {
@@ -90,9 +106,30 @@ void KimiMlaAttention::forward(ExecContext& ctx, const ForwardBatch& batch, MatV
     for (size_t row = begin, end = batch.cu_seqlens[n]; row < end; row += kDecodeRows)
       decode(ctx, batch, row, q.rows(row, std::min(row + kDecodeRows, end)), heads.rows(row, std::min(row + kDecodeRows, end)));
   }
-  ctx.tap(Value::AttentionHeadOutputs, layer_, heads);
-  stage.next(Stage::MlaOutput);
-  o_proj_.apply(ctx, ActivationRows(ctx, frame, heads), out);
+}
+
+MlaParameters KimiMlaAttention::parameters() const {
+  return {.heads = heads_,
+          .nope = nope_,
+          .rope = rope_,
+          .value = value_,
+          .rank = rank_,
+          .scale = scale_,
+          .kv_b_proj = kv_b_proj_.view,
+          .layer = layer_,
+          .latent_layer = latent_layer_};
+}
+
+// By head, as [heads, S, nope + rope] of each sequence: the other side of the keys.
+void KimiMlaAttention::show_queries(ExecContext& ctx, const ForwardBatch& batch, MatView<float> q) const {
+  if (!ctx.wants(Value::AttentionQueries, layer_)) return;
+  std::vector<TensorView> parts(batch.sequences.size());
+  for (size_t n = 0; n < parts.size(); ++n) {
+    const MatView<float> own = q.rows(batch.cu_seqlens[n], batch.cu_seqlens[n + 1]);
+    if (own.rows() > 0)
+      parts[n] = {own.data(), DType::f32, {heads_, own.rows(), query_dim()}, {query_dim(), own.stride(), 1, 0}};
+  }
+  ctx.taps->at_sequences({Value::AttentionQueries, layer_}, parts);
 }
 
 // Latents are written and read once, by a query and key: scores and the weighted sum, in the heads' own width or, absorbed, in

@@ -5,6 +5,7 @@
 #include "model/linear.h"
 #include "model/model_config.h"
 #include "model/rms_norm.h"
+#include "model/staged_mla.h"
 
 namespace kilin {
 
@@ -22,6 +23,10 @@ class KimiMlaAttention {
   size_t workspace_bytes(size_t tokens, size_t threads) const;
 
  private:
+  MlaParameters parameters() const;
+  void show_queries(ExecContext& ctx, const ForwardBatch& batch, MatView<float> q) const;
+
+  void attend(ExecContext& ctx, const ForwardBatch& batch, MatView<const float> q, MatView<float> heads) const;
   /// Prompts: keys and values of each block of the past are decompressed, then read by all heads and rows.
   void extend(ExecContext& ctx, const ForwardBatch& batch, size_t n, MatView<const float> q, MatView<float> heads) const;
   /// Generation: queries are taken into latent space and read the latents themselves. All rows, of whatever sequences, share

@@ -2,8 +2,10 @@
 
 namespace kilin {
 
-KimiMlp KimiMlp::load(WeightSource& source, const std::string& prefix, size_t hidden, size_t intermediate) {
+KimiMlp KimiMlp::load(WeightSource& source, const std::string& prefix, size_t hidden, size_t intermediate,
+                      const MlpSites& sites) {
   KimiMlp m;
+  m.sites_ = sites;
   m.gate_proj_ = Linear::load(source, prefix + "gate_proj.weight", intermediate, hidden);
   m.up_proj_ = Linear::load(source, prefix + "up_proj.weight", intermediate, hidden);
   m.down_proj_ = Linear::load(source, prefix + "down_proj.weight", hidden, intermediate);
@@ -16,7 +18,9 @@ void KimiMlp::forward(ExecContext& ctx, const ActivationRows& x, MatView<float> 
   auto gate = frame.matrix(tokens, intermediate);
   auto up = frame.matrix(tokens, intermediate);
   gate_proj_.apply(ctx, x, gate);
+  ctx.tap(sites_.gate, sites_.layer, gate);
   up_proj_.apply(ctx, x, up);
+  ctx.tap(sites_.up, sites_.layer, up);
   silu_mul(ctx, gate, up);
   down_proj_.apply(ctx, ActivationRows(ctx, frame, gate), out);
 }

@@ -5,10 +5,17 @@
 
 namespace kilin {
 
+/// What taps know its inner values by.
+struct MlpSites {
+  int layer;
+  Value gate, up;
+};
+
 class KimiMlp {
  public:
   /// @param prefix "model.layers.N.mlp." or "model.layers.N.block_sparse_moe.shared_experts."
-  static KimiMlp load(WeightSource& source, const std::string& prefix, size_t hidden, size_t intermediate);
+  static KimiMlp load(WeightSource& source, const std::string& prefix, size_t hidden, size_t intermediate,
+                      const MlpSites& sites);
 
   /// x [T, hidden] -> out [T, hidden]. Ranks hold parts of the sum: the caller reduces.
   void forward(ExecContext& ctx, const ActivationRows& x, MatView<float> out) const;
@@ -18,6 +25,7 @@ class KimiMlp {
  private:
   Linear gate_proj_, up_proj_;  // [intermediate, hidden]
   Linear down_proj_;            // [hidden, intermediate]
+  MlpSites sites_{};
 };
 
 }  // namespace kilin

@@ -37,7 +37,8 @@ KimiMoe KimiMoe::load(WeightSource& source, const std::string& prefix, const Mod
   for (const Expert& e : m.experts_)
     for (const PackedMatrix* w : {&e.w1, &e.w3, &e.w2})
       if (rounding_of(*w) != m.rounding_) m.rounding_ = ActivationType::f32;
-  m.shared_experts_ = KimiMlp::load(source, prefix + "shared_experts.", m.hidden_, c.num_shared_experts * m.intermediate_);
+  m.shared_experts_ = KimiMlp::load(source, prefix + "shared_experts.", m.hidden_, c.num_shared_experts * m.intermediate_,
+                                    {.layer = layer, .gate = Value::SharedGateProj, .up = Value::SharedUpProj});
   return m;
 }
 
@@ -63,18 +64,47 @@ void KimiMoe::forward(ExecContext& ctx, const ActivationRows& x, MatView<float> 
   const Dispatch dispatch = sort_by_expert(frame, routing.ids);
   stage.next(Stage::Experts);
   run_experts(ctx, dispatch, x, expert_out);
-  ctx.pool.parallel_for(tokens, grain(top_k * hidden_), [&](const Slice& s) {
-    for (size_t t = s.begin; t < s.end; ++t) {
-      std::ranges::fill(out[t], 0.0f);
-      for (size_t j = 0; j < top_k; ++j)  // ascending expert id (unless a tap changed it), whatever the order in which they ran
-        ctx.kernels.add_scaled(expert_out.row(dispatch.sorted_row[t][j]), routing.weights[t][j], hidden_, out.row(t));
-    }
-  });
+  if (ctx.wants(Value::ExpertOutputs, layer_))
+    sum_shown_experts(ctx, dispatch, routing, expert_out, out);
+  else
+    sum_experts(ctx, dispatch, routing, expert_out, out);
   ctx.tap(Value::RoutedOutput, layer_, out);
   stage.next(Stage::SharedExpert);
   shared_experts_.forward(ctx, x, shared);
   ctx.tap(Value::SharedExpertOutput, layer_, shared);
   add(ctx, shared, out);  // not scaled
+}
+
+void KimiMoe::sum_experts(ExecContext& ctx, const Dispatch& dispatch, const Routing& routing, MatView<const float> expert_out,
+                          MatView<float> out) const {
+  ctx.pool.parallel_for(out.rows(), grain(route_.top_k * hidden_), [&](const Slice& s) {
+    for (size_t t = s.begin; t < s.end; ++t) {
+      std::ranges::fill(out[t], 0.0f);
+      for (size_t j = 0; j < route_.top_k; ++j)  // ascending expert id (unless a tap changed it), in whatever order they ran
+        ctx.kernels.add_scaled(expert_out.row(dispatch.sorted_row[t][j]), routing.weights[t][j], hidden_, out.row(t));
+    }
+  });
+}
+
+// The same in two stages, between which a tap sees what each expert gives: products and sums that are not fused.
+void KimiMoe::sum_shown_experts(ExecContext& ctx, const Dispatch& dispatch, const Routing& routing,
+                                MatView<const float> expert_out, MatView<float> out) const {
+  const size_t tokens = out.rows(), top_k = route_.top_k;
+  const Tensor weighted(DType::f32, {tokens, top_k, hidden_});
+  const MatView<float> rows(weighted.as<float>(), tokens * top_k, hidden_);
+  ctx.pool.parallel_for(tokens, grain(top_k * hidden_), [&](const Slice& s) {
+    for (size_t t = s.begin; t < s.end; ++t)
+      for (size_t j = 0; j < top_k; ++j)
+        ctx.kernels.add_scaled(expert_out.row(dispatch.sorted_row[t][j]), routing.weights[t][j], hidden_,
+                               rows.row(t * top_k + j));
+  });
+  ctx.taps->at({Value::ExpertOutputs, layer_}, weighted.view());
+  ctx.pool.parallel_for(tokens, grain(top_k * hidden_), [&](const Slice& s) {
+    for (size_t t = s.begin; t < s.end; ++t) {
+      std::ranges::fill(out[t], 0.0f);
+      for (size_t j = 0; j < top_k; ++j) ctx.kernels.add(rows.rows(t * top_k + j, t * top_k + j + 1), out.rows(t, t + 1));
+    }
+  });
 }
 
 void KimiMoe::check_ids(MatView<const int32_t> ids) const {

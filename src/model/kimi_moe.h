@@ -45,6 +45,10 @@ class KimiMoe {
   ProductRows gather(ExecContext& ctx, Workspace::Frame& frame, const Dispatch& dispatch, const ProductRows& x) const;
   void count_experts(ExecContext& ctx, const Dispatch& dispatch, const ProductRows& x) const;
   void run_experts(ExecContext& ctx, const Dispatch& dispatch, const ActivationRows& x, MatView<float> expert_out) const;
+  void sum_experts(ExecContext& ctx, const Dispatch& dispatch, const Routing& routing, MatView<const float> expert_out,
+                   MatView<float> out) const;
+  void sum_shown_experts(ExecContext& ctx, const Dispatch& dispatch, const Routing& routing, MatView<const float> expert_out,
+                         MatView<float> out) const;
 
   ExactLinear gate_;                // [experts, hidden], fp32 arithmetic
   Tensor e_score_correction_bias_;  // [experts]: for the selection only
