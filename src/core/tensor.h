@@ -74,6 +74,9 @@ class TensorView {
   size_t stride(size_t axis) const { return strides_[axis]; }
   bool is_contiguous() const;
 
+  /// Rows [begin, end) of the first axis. @pre it has them
+  TensorView rows(size_t begin, size_t end) const;
+
   /// The elements as T. @pre dtype() is T's.
   template <typename T>
   T* as() const {
@@ -116,5 +119,11 @@ class Tensor {
   Shape shape_;
   DType dtype_ = DType::f32;
 };
+
+/// Copies element by element. @pre both have the same shape and type, and share no memory
+void copy_elements(const TensorView& from, const TensorView& to);
+
+/// The elements of a view, in an order without gaps.
+Tensor copy_of(const TensorView& view);
 
 }  // namespace kilin

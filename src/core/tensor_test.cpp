@@ -74,6 +74,31 @@ TEST(TensorView, OfAMatrixKeepsItsStride) {
   EXPECT_FALSE(view.is_contiguous());
 }
 
+TEST(TensorView, RowsAreAViewOfTheSameElements) {
+  std::vector<float> data(24);
+  std::iota(data.begin(), data.end(), 0.0f);
+  const TensorView view = TensorView(data.data(), DType::f32, {4, 3, 2}).rows(1, 3);
+  EXPECT_EQ(view.shape(), (Shape{2, 3, 2}));
+  EXPECT_EQ(view.as<float>(), data.data() + 6);
+  EXPECT_EQ(view.stride(0), 6u);
+}
+
+TEST(TensorView, ACopyHasNoGapsAndTheOrderOfTheView) {
+  std::vector<int32_t> data(24);
+  std::iota(data.begin(), data.end(), 0);
+  const TensorView turned(data.data(), DType::i32, {2, 3, 2}, {2, 8, 1, 0});  // [axis 1, axis 0, part of axis 2]
+  const Tensor copy = copy_of(turned);
+  const std::vector<int32_t> expected = {0, 1, 8, 9, 16, 17, 2, 3, 10, 11, 18, 19};
+  EXPECT_EQ(std::vector<int32_t>(copy.as<int32_t>(), copy.as<int32_t>() + copy.elements()), expected);
+  const TensorView strided(data.data(), DType::i32, {3}, {5, 0, 0, 0});
+  const Tensor three = copy_of(strided);
+  EXPECT_EQ(std::vector<int32_t>(three.as<int32_t>(), three.as<int32_t>() + 3), (std::vector<int32_t>{0, 5, 10}));
+  std::vector<int32_t> back(24, -1);
+  copy_elements(copy.view(), TensorView(back.data(), DType::i32, {2, 3, 2}, {2, 8, 1, 0}));
+  for (size_t i = 0; i < back.size(); ++i) EXPECT_EQ(back[i], i % 8 < 4 ? static_cast<int32_t>(i) : -1) << i;
+  EXPECT_EQ(copy_of(TensorView(nullptr, DType::f32, {0, 3})).elements(), 0u);
+}
+
 TEST(TensorView, KnowsTheDTypeOfEveryElementType) {
   static_assert(dtype_of<const float>() == DType::f32 && dtype_of<bf16>() == DType::bf16 && dtype_of<f16>() == DType::f16);
   static_assert(dtype_of<int64_t>() == DType::i64 && dtype_of<double>() == DType::f64 && dtype_of<bool>() == DType::boolean);

@@ -65,7 +65,9 @@ Engine::Engine(LoadedModel model, const EngineOptions& options)
   running_.reserve(options.max_sequences);
 }
 
-ExecContext Engine::context() { return {pool_, kernels_, communicator_, workspace_, taps_, activations_, profile_}; }
+ExecContext Engine::exec_context(Workspace& workspace, Taps* taps) {
+  return {pool_, kernels_, communicator_, workspace, taps, activations_, profile_};
+}
 
 void Engine::check_ids(std::span<const int32_t> ids, size_t before) const {
   if (ids.empty()) raise(ErrorCode::InvalidArgument, "the prompt is empty; expected at least one token");

@@ -81,6 +81,9 @@ class Engine {
   /// @throws InvalidArgument as submit; ResourceExhausted if other sequences hold the memory
   void logits(std::span<const int32_t> ids, const std::function<void(size_t position, MatView<const float>)>& sink);
 
+  /// What a pass of this engine's model runs on that is no step of its own: in the caller's memory, with the caller's taps.
+  ExecContext exec_context(Workspace& workspace, Taps* taps);
+
   /// Shows inner values of all later steps to `taps`; null shows none.
   void set_taps(Taps* taps) { taps_ = taps; }
 
@@ -96,7 +99,7 @@ class Engine {
     std::string shown;
   };
 
-  ExecContext context();
+  ExecContext context() { return exec_context(workspace_, taps_); }
   void check_ids(std::span<const int32_t> ids, size_t before) const;
   Sequence fresh_sequence();
   bool has_room_for(const Request& request) const;

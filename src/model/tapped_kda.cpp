@@ -84,8 +84,8 @@ void run_with_taps(ExecContext& ctx, const ForwardBatch& batch, const KdaLayerNu
   else
     stages.for_each_head(
         [&](size_t n, size_t h, size_t worker) { stages.recur(stages.in_place(n, h), memory.scratch_of(worker)); });
-  ctx.tap_heads(Value::AttentionHeadOutputs, layer, heads, p.heads);
   if (!states.empty()) ctx.taps->at({Value::States, layer}, states.view());
+  ctx.tap_heads(Value::AttentionHeadOutputs, layer, heads, p.heads);
   show_states(ctx, batch, Value::StateOutput, numbers, [](size_t) { return true; });
   show_conv_states(ctx, batch, numbers);
   stages.for_each_head([&](size_t n, size_t h, size_t) { stages.normalize(stages.in_place(n, h)); });

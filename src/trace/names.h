@@ -37,8 +37,8 @@ enum class Value : uint8_t {
   AttentionScores,  // MLA: scaled, -inf where masked
   AttentionProbabilities,
   StateInput,            // KDA: the state that the first token meets
-  AttentionHeadOutputs,  // before the gated norm (KDA) or o_proj (MLA)
   States,                // KDA: after every token
+  AttentionHeadOutputs,  // before the gated norm (KDA) or o_proj (MLA)
   StateOutput,           // KDA: after the last token
   ConvState,             // KDA: the last rows before the convolution, after the last token
   ONorm,                 // KDA: the gated norm's output
