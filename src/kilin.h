@@ -7,3 +7,5 @@
 #include "engine/engine.h"
 #include "engine/loaded_model.h"
 #include "engine/request.h"
+#include "engine/trace/interleaved_trace.h"
+#include "engine/trace/trace.h"

@@ -1,5 +1,6 @@
 #include "checkpoint/npy.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cassert>
@@ -184,6 +185,23 @@ Parts split(std::span<const std::byte> file, const std::string& source) {
   return {header, data};
 }
 
+// What stands before the data of a file of version 1.
+std::string header_of(DType dtype, const Shape& shape) {
+  const auto named = std::ranges::find(kDTypes, dtype, &NamedDType::dtype);
+  if (named == kDTypes.end()) raise(ErrorCode::InvalidArgument, "NumPy has no {}; expected another type", to_string(dtype));
+  std::string extents;
+  for (size_t extent : shape) extents += std::to_string(extent) + (shape.rank() == 1 ? "," : ", ");
+  if (shape.rank() > 1) extents.resize(extents.size() - 2);
+  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", named->descr, extents);
+  constexpr size_t kPrefix = 10;
+  const size_t padded = (kPrefix + header.size() + 1 + 63) / 64 * 64;  // data begins at a multiple of 64
+  header.resize(padded - kPrefix - 1, ' ');
+  header += '\n';
+  std::string prefix(kMagic);
+  prefix += {'\1', '\0', static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
+  return prefix + header;
+}
+
 }  // namespace
 
 Tensor parse_npy(std::span<const std::byte> file, const std::string& source) {
@@ -194,6 +212,13 @@ Tensor parse_npy(std::span<const std::byte> file, const std::string& source) {
 }
 
 Tensor read_npy(const std::filesystem::path& file) { return parse_npy(MappedFile(file).bytes(), file.string()); }
+
+void write_npy(const std::filesystem::path& file, const Tensor& tensor) {
+  AtomicFile out(file);
+  out.write(header_of(tensor.dtype(), tensor.shape()));
+  out.write({tensor.data(), tensor.bytes()});
+  out.commit();
+}
 
 NpyMatrix::NpyMatrix(const std::filesystem::path& file) : mapped_(file) {
   const std::string source = file.string();
@@ -213,14 +238,7 @@ void NpyMatrix::read(size_t row, std::span<float> out) const {
 
 NpyWriter::NpyWriter(const std::filesystem::path& file, size_t rows, size_t cols)
     : path_(file), file_(file), rows_(rows), cols_(cols) {
-  std::string header = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", rows, cols);
-  constexpr size_t kPrefix = 10;
-  const size_t padded = (kPrefix + header.size() + 1 + 63) / 64 * 64;  // data begins at a multiple of 64
-  header.resize(padded - kPrefix - 1, ' ');
-  header += '\n';
-  std::string prefix(kMagic);
-  prefix += {'\1', '\0', static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
-  file_.write(prefix + header);
+  file_.write(header_of(DType::f32, {rows, cols}));
 }
 
 void NpyWriter::append(MatView<const float> rows) {

@@ -20,6 +20,10 @@ Tensor parse_npy(std::span<const std::byte> file, const std::string& source);
 /// @throws NotFound, Io, and as parse_npy
 Tensor read_npy(const std::filesystem::path& file);
 
+/// Writes a tensor of up to four axes. The file appears whole, or not at all.
+/// @throws InvalidArgument for bf16, which NumPy has not; Io
+void write_npy(const std::filesystem::path& file, const Tensor& tensor);
+
 /// A matrix of float32 that stays in its file and is read row by row: larger than memory, if need be.
 class NpyMatrix {
  public:

@@ -171,5 +171,21 @@ TEST(Npy, ReadsTheGoldenFiles) {
   EXPECT_EQ(read_npy(logits).shape(), (Shape{3, 512}));
 }
 
+TEST(Npy, ATensorOfAnyRankIsReadBackAsItWasWritten) {
+  const testing::TemporaryFolder folder;
+  for (const Shape& shape : {Shape{}, Shape{3}, Shape{2, 3}, Shape{2, 0, 3}, Shape{2, 3, 2, 5}})
+    for (DType dtype : {DType::f32, DType::i32, DType::i64}) {
+      const Tensor tensor(dtype, shape);
+      for (size_t i = 0; i < tensor.bytes(); ++i) tensor.data()[i] = static_cast<std::byte>(i);
+      write_npy(folder / "a.npy", tensor);
+      const Tensor read = read_npy(folder / "a.npy");
+      EXPECT_EQ(read.shape(), shape);
+      EXPECT_EQ(read.dtype(), dtype);
+      EXPECT_EQ(std::memcmp(read.data(), tensor.data(), tensor.bytes()), 0) << to_string(shape);
+    }
+  EXPECT_THROW(write_npy(folder / "b.npy", Tensor(DType::bf16, {1})), Error);
+  EXPECT_FALSE(std::filesystem::exists(folder / "b.npy"));
+}
+
 }  // namespace
 }  // namespace kilin

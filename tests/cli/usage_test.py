@@ -7,7 +7,8 @@ import unittest
 
 from program import IDS_ONLY, KILIN, ROOT, FAILURE, SUCCESS, TIMEOUT_S, TINY, USAGE, ProgramTest, kilin
 
-COMMANDS = ("generate", "chat", "tokenize", "logits", "quantize", "perplexity", "inspect", "verify", "synth", "bench", "info")
+COMMANDS = ("generate", "chat", "tokenize", "logits", "trace", "quantize", "perplexity", "inspect", "verify", "synth", "bench",
+            "info")
 
 
 class Usage(ProgramTest):

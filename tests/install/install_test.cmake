@@ -30,3 +30,9 @@ string(FIND "${OUTPUT}" "${TEXT}" AT)
 if(NOT AT EQUAL 0)
   message(FATAL_ERROR "the example wrote:\n${OUTPUT}\nexpected:\n${TEXT}")
 endif()
+
+# The other one looks inside, and says where the edit showed.
+run(${EXAMPLES}/trace ${PREFIX}/share/kilin/models/tiny "The LORD said unto")
+if(NOT OUTPUT MATCHES "layers.3.self_attn.attention_probabilities \\[4, [0-9]+, [0-9]+\\]" OR NOT OUTPUT MATCHES "without layer 2")
+  message(FATAL_ERROR "the example of a trace wrote:\n${OUTPUT}")
+endif()

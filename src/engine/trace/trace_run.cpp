@@ -68,8 +68,7 @@ class TraceRun final : public Taps {
   }
 
   void at(const Site& site, TensorView values) override {
-    const Moment moment = {step_, site};
-    observer_.reached(moment);
+    const Moment moment = reach(site);
     if (!observer_.wants(moment)) return;
     parts_.clear();
     for (size_t n = 0; n < sequences_.size(); ++n) parts_.push_back(values.rows(cu_seqlens_[n], cu_seqlens_[n + 1]));
@@ -80,13 +79,19 @@ class TraceRun final : public Taps {
   bool wants(const Site& site) override { return observer_.wants({step_, site}); }
 
   void at_sequences(const Site& site, std::span<const TensorView> parts) override {
-    const Moment moment = {step_, site};
-    observer_.reached(moment);
+    const Moment moment = reach(site);
     observer_.at({moment, parts});
     end_if_done(moment);
   }
 
  private:
+  Moment reach(const Site& site) const {
+    const Moment moment = {step_, site};
+    if (options_.poll) options_.poll();
+    observer_.reached(moment);
+    return moment;
+  }
+
   void end_if_done(const Moment& moment) const {
     if (options_.new_tokens == 0 && observer_.is_done(moment)) throw NothingMoreIsWanted();
   }
