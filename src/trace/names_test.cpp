@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <set>
 
 #include "core/error.h"
+#include "support/golden.h"
 
 namespace kilin {
 namespace {
@@ -153,6 +157,16 @@ TEST(Names, TheFinalValuesPassAfterAllLayersAndTheFirstBefore) {
   EXPECT_TRUE(passes_before({Value::LayerOutput, 2}, {Value::LayerInput, 3}));
   EXPECT_TRUE(passes_before({Value::AttentionOutput, 2}, {Value::MlpOutput, 2}));
   EXPECT_FALSE(passes_before({Value::Norm}, {Value::Norm}));
+}
+
+TEST(Names, TheDocumentNamesEveryValue) {
+  std::ifstream file(testing::in_repository("docs/inside.md"));
+  const std::string document{std::istreambuf_iterator<char>(file), {}};
+  for (size_t v = 0; v < kValues; ++v) {
+    const std::string name(value_info(static_cast<Value>(v)).name);
+    EXPECT_TRUE(document.find("`" + name + "`") != std::string::npos || document.find("." + name + "`") != std::string::npos)
+        << name;
+  }
 }
 
 }  // namespace

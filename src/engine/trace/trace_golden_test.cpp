@@ -60,16 +60,21 @@ Reference whole(const std::filesystem::path& file) {
   return reference;
 }
 
-void expect_close(const Tensor& ours, const Truth& truth, const std::string& name) {
-  ASSERT_LT(truth.elements.rbegin()->first, ours.elements()) << name;
+// The largest error relative to the truth's max; infinite for a NaN, a wrong infinity or too few elements.
+double error_of(const Tensor& ours, const Truth& truth) {
+  if (truth.elements.empty() || truth.elements.rbegin()->first >= ours.elements()) return INFINITY;
   double worst = 0;
   for (const auto& [i, expected] : truth.elements) {
     const float x = ours.dtype() == DType::i32 ? static_cast<float>(ours.as<int32_t>()[i]) : ours.as<float>()[i];
     if (x == expected) continue;  // an infinity too
-    const double error = std::fabs(double{x} - double{expected});
+    const double error = std::fabs(double{x} - double{expected}) / truth.max;
     worst = std::isnan(error) ? INFINITY : std::max(worst, error);
   }
-  EXPECT_LE(worst, 1e-5 * truth.max) << name;
+  return worst;
+}
+
+void expect_close(const Tensor& ours, const Truth& truth, const std::string& name) {
+  EXPECT_LE(error_of(ours, truth), 1e-5) << name;
 }
 
 // A matrix of one prompt's value, rows by its first axis, as floats; written back when it goes.
@@ -207,6 +212,21 @@ class GoldenInside : public ::testing::TestWithParam<std::string> {
 };
 INSTANTIATE_TEST_SUITE_P(Tiny, GoldenInside, ::testing::ValuesIn(testing::isas()),
                          [](const auto& test) { return testing::name_in_tests(test.param); });
+
+TEST(GoldenInsideComparison, SeesWhatIsWrong) {
+  const Truth truth = {.max = 4, .elements = {{0, 1.0f}, {2, -INFINITY}}};
+  const Tensor ours(DType::f32, {3});
+  const auto error = [&](float first, float third) {
+    ours.as<float>()[0] = first;
+    ours.as<float>()[2] = third;
+    return error_of(ours, truth);
+  };
+  EXPECT_EQ(error(1, -INFINITY), 0);
+  EXPECT_EQ(error(1.5, -INFINITY), 0.125);
+  EXPECT_EQ(error(1, 0), INFINITY);
+  EXPECT_EQ(error(NAN, -INFINITY), INFINITY);
+  EXPECT_EQ(error_of(Tensor(DType::f32, {2}), truth), INFINITY);
+}
 
 TEST_P(GoldenInside, SampledValuesAndEditsAreTheReferences) {
   const auto file = testing::in_repository("tests/golden/inside/T065_samples.safetensors");
