@@ -89,6 +89,7 @@ void write_values(const Context& context, Arguments& args) {
   Trace trace(engine, {{ids}},
               {.new_tokens = args.new_tokens.value_or(0), .sampling = {}, .on_token = {}, .poll = [&] { interrupts.check(); }});
   std::vector<std::shared_ptr<const SavedValue>> values;
+  values.reserve(saves.size());
   for (const Save& save : saves) values.push_back(trace.save(save.name, args.step.value_or(0)));
   const TraceResult result = trace.run();
 
