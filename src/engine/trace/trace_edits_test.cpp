@@ -29,11 +29,11 @@ class TraceEdits : public testing::TraceTest {
     return {{some_ids(6, 21), {3}}, {some_ids(12, 22), {9}}, {some_ids(5, 23), {2}}};
   }
   static size_t step_of(const OfferedValue& o) { return o.site.value == Value::StateInput ? 1 : 0; }
-  // Logits of both steps of each prompt, under an edit and with the same stages as that one.
-  static std::vector<std::vector<float>> logits_after(const OfferedValue& o, const TraceEdit& edit) {
+  // What follows each prompt, after both steps, under an edit and with the same stages as that one.
+  static std::vector<std::vector<float>> answers_after(const OfferedValue& o, const TraceEdit& edit) {
     Trace trace(engine(), prompts());
     trace.edit(o.name, edit, step_of(o));
-    const auto first = trace.save("logits", 0), second = trace.save("logits", 1);
+    const auto first = trace.save("next_token_probs", 0), second = trace.save("next_token_probs", 1);
     trace.run();
     std::vector<std::vector<float>> all;
     for (size_t n = 0; n < 3; ++n) {
@@ -48,8 +48,8 @@ class TraceEdits : public testing::TraceTest {
 TEST_F(TraceEdits, WritingBackWhatWasReadChangesNoByte) {
   for (const OfferedValue& o : offered({0, 1, 3})) {
     if (!o.writable) continue;
-    const auto untouched = logits_after(o, [](const TracedValue&) {});
-    const auto written = logits_after(o, [](const TracedValue& value) {
+    const auto untouched = answers_after(o, [](const TracedValue&) {});
+    const auto written = answers_after(o, [](const TracedValue& value) {
       for (size_t n = 0; n < value.prompts(); ++n) copy_elements(copy_of(value.of(n)).view(), value.of(n));
     });
     for (size_t n = 0; n < 3; ++n) EXPECT_BYTES_EQ(written[n], untouched[n]) << o.name;
@@ -59,8 +59,8 @@ TEST_F(TraceEdits, WritingBackWhatWasReadChangesNoByte) {
 TEST_F(TraceEdits, AnEditOfOnePromptChangesItsAnswerAndNoOthers) {
   for (const OfferedValue& o : offered({0, 1, 3})) {
     if (!o.writable) continue;
-    const auto untouched = logits_after(o, [](const TracedValue&) {});
-    const auto edited = logits_after(o, change(1, o));
+    const auto untouched = answers_after(o, [](const TracedValue&) {});
+    const auto edited = answers_after(o, change(1, o));
     EXPECT_BYTES_EQ(edited[0], untouched[0]) << o.name;
     EXPECT_BYTES_EQ(edited[2], untouched[2]) << o.name;
     EXPECT_FALSE(testing::same_bytes_of(edited[1], untouched[1])) << o.name;
