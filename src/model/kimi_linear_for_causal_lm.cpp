@@ -54,6 +54,11 @@ void KimiLinearForCausalLM::logits(ExecContext& ctx, MatView<const float> hidden
   lm_head_.apply(ctx, ActivationRows(ctx, frame, hidden), out);
 }
 
+void KimiLinearForCausalLM::final_norm(ExecContext& ctx, MatView<const float> x, MatView<float> out) const {
+  FloatModeGuard float_mode;
+  norm_.apply(ctx, x, out);
+}
+
 void KimiLinearForCausalLM::set_recurrent_backend(std::shared_ptr<const LinearRecurrentBackend> backend) {
   backend_ = backend ? std::move(backend) : std::make_shared<KdaBackend>();
 }

@@ -26,6 +26,9 @@ class KimiLinearForCausalLM {
   /// logits [R, vocab_size] of R rows that forward gave. Callers with many rows go block by block: 2048 rows are 1.3 GB.
   void logits(ExecContext& ctx, MatView<const float> hidden, MatView<float> out) const;
 
+  /// The final norm alone, of rows of the residual stream: what `forward` does to its last. In place if x is out.
+  void final_norm(ExecContext& ctx, MatView<const float> x, MatView<float> out) const;
+
   const ModelConfig& config() const { return config_; }
 
   /// Another backend for the KDA layers, such as one that records. Null puts the product's back.
