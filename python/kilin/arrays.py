@@ -1,0 +1,111 @@
+"""Arrays of a trace: NumPy arrays that look at the model's own memory while the forward pass waits there.
+
+When the pass goes on, every `Array` that is still referred to gets a copy of the memory as it was left, so that none ever
+shows something else. That holds for slices of one too; it does not for what NumPy no longer calls an Array: np.asarray(x), a
+memoryview, a tensor of another library that was made by DLPack. Those are valid while the pass waits; copy them to keep them.
+"""
+from __future__ import annotations
+
+import weakref
+
+import numpy as np
+
+from . import _kilin
+
+
+class Saved(np.ndarray):
+    """A copy that lives on after the trace: an array, which `value` gives as a plain one."""
+
+    @property
+    def value(self) -> np.ndarray:
+        return self.view(np.ndarray)
+
+
+class Array(np.ndarray):
+    """A value of the model where the pass stands, [prompts, ...], float32 or int32; what is written into it the model goes on
+    with. Shares the model's memory, without a copy (but see `Stand`)."""
+
+    _stand = None
+
+    def __array_finalize__(self, obj):
+        stand = getattr(obj, "_stand", None)
+        if stand is not None:
+            stand.track(self)
+
+    def __array_wrap__(self, result, context=None):
+        if result is self:
+            return self
+        plain = np.asarray(result)
+        return plain[()] if plain.ndim == 0 else plain
+
+    def __reduce__(self):
+        return np.array(self, subok=False).__reduce__()
+
+    def save(self) -> Saved:
+        """A copy of what is here now, which lives on."""
+        return np.array(self, subok=False).view(Saved)
+
+
+class Stand:
+    """One value of one step, from when the pass has come to it until it goes on.
+
+    Prompts of one length whose rows lie side by side in the model's memory are one array of that memory. Others are gathered
+    into an array of its own, padded on the left to the longest prompt, and what was written there goes back when the pass goes
+    on; so `x[:, -1]` is the last token of every prompt. Padding holds zeros, -inf in scores; `Trace.mask` tells where it is.
+    """
+
+    def __init__(self, name: str, parts: list):
+        self.name = name
+        self._parts = parts
+        self._views = {}
+        self._memory = None
+        self._gathered = None
+        if any(part is None for part in parts):
+            return
+        first, size = parts[0], parts[0].shape[0] * parts[0].strides[0]
+        address = first.__array_interface__["data"][0]
+        if all(part.shape == first.shape and part.strides == first.strides
+               and part.__array_interface__["data"][0] == address + n * size for n, part in enumerate(parts)):
+            self._memory = np.lib.stride_tricks.as_strided(first, (len(parts), *first.shape), (size, *first.strides),
+                                                           writeable=first.flags.writeable)
+            return
+        longest = tuple(max(sizes) for sizes in zip(*(part.shape for part in parts)))
+        fill = -np.inf if name.endswith("attention_scores") else 0
+        self._gathered = np.full((len(parts), *longest), fill, first.dtype)
+        for n, part in enumerate(parts):
+            self._gathered[n][self._place(part)] = part
+        self._gathered.flags.writeable = first.flags.writeable
+
+    def _place(self, part):
+        return tuple(slice(longest - size, None) for longest, size in zip(self._gathered.shape[1:], part.shape))
+
+    @property
+    def is_none(self) -> bool:
+        """Whether the prompts have no such value: a fresh one has no state_input."""
+        return self._memory is None and self._gathered is None
+
+    def array(self) -> Array | None:
+        if self.is_none:
+            return None
+        if self._gathered is not None:
+            return self._gathered.view(Array)
+        array = self._memory.view(Array)
+        self.track(array)
+        return array
+
+    def track(self, array: Array) -> None:
+        array._stand = self
+        key = id(array)
+        self._views[key] = weakref.ref(array, lambda _, views=self._views: views.pop(key, None))
+
+    def leave(self) -> None:
+        """Before the pass goes on: what was gathered goes back, and what still refers to the memory gets its own."""
+        if self._gathered is not None and self._gathered.flags.writeable:
+            for n, part in enumerate(self._parts):
+                part[...] = self._gathered[n][self._place(part)]
+        live = [view for view in (ref() for ref in list(self._views.values())) if view is not None]
+        if live and self._memory is not None:
+            _kilin.detach(self._memory, live)
+        for view in live:
+            view._stand = None
+        self._views.clear()

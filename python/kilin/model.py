@@ -1,0 +1,214 @@
+"""A loaded model: passes, answers, traces, and what researchers do with them most often."""
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Iterator, Sequence
+
+import numpy as np
+
+from . import _kilin, generation, lens, paths
+from .errors import InvalidArgument, NotFound
+from .generation import Edit, Generation
+from .prompts import batch_of, ids_of, is_batch
+from .trace import Trace
+
+
+def embedded_model() -> Path:
+    """The folder of the small model that comes with Kilin."""
+    here = Path(__file__).parent.absolute()  # of the link, in a build folder
+    for folder in (here / "models/tiny", here.parent.parent / "share/kilin/models/tiny"):
+        if folder.is_dir():
+            return folder
+    raise NotFound(f"{here}: the embedded model is not here; name one")
+
+
+def load(path: str | os.PathLike | None = None, *, threads: int = 0, quantize: str | None = None,
+         activations: str | None = None, kv_type: str | None = None, context_tokens: int = 32768) -> "Model":
+    """Loads a model.
+
+    :param path: a folder in Hugging Face's layout, a GGUF file, or nothing for the embedded model
+    :param threads: that compute; 0 for as many as this process may use
+    :param quantize: packs weights in f32, f16 or bf16 as "q8_0", "q4_0", ...
+    :param activations: what inputs of products are rounded to: "f32", "bf16" or "int8"; None: int8 with quantised weights, else f32
+    :param kv_type: how latents are cached: "f32", "bf16" or "q8"; None: f32 with f32 activations, else bf16
+    :param context_tokens: the most that `generate` and `logits` may hold; traces have memory of their own
+    """
+    folder = os.fspath(path) if path is not None else str(embedded_model())
+    return Model(_kilin.load(folder, threads, quantize, activations, kv_type, context_tokens))
+
+
+class Model:
+    """A loaded model; get one from `kilin.load`. Python threads may share it: they take turns.
+
+    A prompt is a text, a list of token ids, a `Prompt`, or a list of these: a batch. Arrays of a batch lead with its prompts;
+    of one prompt they do too, with 1. Prompts of different lengths are padded on the left in what is returned, never in what is
+    computed. All values are float32, ids and indices int32.
+    """
+
+    def __init__(self, core):
+        self._core = core
+        self._support = core.support()
+        self._order = {offered["name"]: n for n, offered in enumerate(self._support)}
+        self._names = {}
+        #: sizes of config.json, and what each block is built of: "kda" or "mla", "dense" or "moe"
+        self.config: dict = core.config()
+        self.stop_ids: list[int] = core.stop_ids  #: an answer ends with one of these
+
+    def __repr__(self) -> str:
+        return f"<kilin.Model {self._core.path}: {self.num_layers} layers of {self.hidden_size}>"
+
+    @property
+    def num_layers(self) -> int:
+        return self.config["num_hidden_layers"]
+
+    @property
+    def hidden_size(self) -> int:
+        return self.config["hidden_size"]
+
+    @property
+    def vocab_size(self) -> int:
+        return self.config["vocab_size"]
+
+    def support(self) -> list[dict]:
+        """What every block offers, in the order of the pass: name, shape (of one prompt, in words of config.json; S tokens of
+        the step, K all so far), writable, staged (formed only where asked for; moves logits by 1e-5 at most)."""
+        return [dict(offered) for offered in self._support]
+
+    def _resolve(self, path: str):
+        if path not in self._names:
+            self._names[path] = paths.resolve(self._core.find, path)
+        return self._names[path]
+
+    # --- text ---
+
+    def tokenize(self, text: str, specials: bool = False) -> list[int]:
+        """Token ids of a text. :param specials: names of special tokens in it become these tokens"""
+        return (self._core.encode_with_specials if specials else self._core.encode)(text)
+
+    def detokenize(self, ids: Sequence[int]) -> str:
+        """The text of token ids; bytes that are no whole character become U+FFFD."""
+        return self._core.decode([int(i) for i in ids]).decode("utf-8", "replace")
+
+    # --- passes ---
+
+    def trace(self, prompts, *, max_new_tokens: int = 0, cuts: Sequence[int] = (), **sampling) -> Trace:
+        """Looks inside a forward pass, which runs interleaved with the body of the `with`::
+
+            with model.trace("The LORD said unto") as t:
+                h = t.layers[3].layer_output.save()
+                t.layers[5].mlp_output[:, -1] += vector
+            print(t.logits.shape, h.value)
+
+        A read waits for its point of the pass, so values are read in its order. Arrays look into the model's memory; `save()`
+        copies. An exception in the body ends the pass and leaves the model as it was.
+
+        :param max_new_tokens: that each prompt generates; `t.step(n)` are the values of the step that feeds the n-th
+        :param cuts: where else a step begins: [5] feeds tokens 0 to 4 in step 0, the others in step 1
+        :param sampling: temperature, top_k, top_p, min_p, repetition_penalty, seed
+        """
+        return Trace(self, batch_of(self, prompts), cuts, max_new_tokens, _kilin.SamplingParams(**sampling))
+
+    def logits(self, prompts, edit: Edit | None = None) -> np.ndarray:
+        """Logits of every token, [B, S, vocab]. :param edit: called with the pass's values first, as the body of a trace"""
+        if edit is None:
+            rows = [self._core.logits(ids) for ids in batch_of(self, prompts)]
+            logits = np.zeros((len(rows), max(map(len, rows)), self.vocab_size), np.float32)
+            for out, row in zip(logits, rows):
+                out[len(out) - len(row):] = row
+            return logits
+        with self.trace(prompts) as t:
+            edit(t)
+            logits = t.logits.save()
+        return logits.value
+
+    def next_token_probs(self, prompts, edit: Edit | None = None) -> np.ndarray:
+        """Probabilities of the token after each prompt, [B, vocab]. :param edit: as in `logits`"""
+        with self.trace(prompts) as t:
+            if edit is not None:
+                edit(t)
+            probs = t.next_token_probs.save()
+        return probs.value
+
+    def generate(self, prompts, max_new_tokens: int = 64, *, stop: Sequence[str] = (), edit: Edit | None = None, **sampling):
+        """Goes on with a prompt, greedily unless `sampling` (as in `trace`) says otherwise.
+
+        :param stop: texts before which an answer ends; not together with `edit`
+        :param edit: called once a step with its values, `t.index` 0 for the prompt, n for the n-th new token. Answers are those
+            of a trace then
+        :returns: a Generation, or a list of them for a batch
+        """
+        params = _kilin.SamplingParams(**sampling)
+        batch = batch_of(self, prompts)
+        if edit is None:
+            answers = [_last(generation.plain(self, ids, max_new_tokens, params, stop)) for ids in batch]
+        else:
+            self._no_stop_strings(stop)
+            outputs = []
+            for outputs in generation.edited(self, batch, max_new_tokens, params, edit):
+                pass
+            answers = [generation.ended(self, ids) for ids in outputs]
+        return answers if is_batch(prompts) else answers[0]
+
+    def stream(self, prompt, max_new_tokens: int = 64, *, stop: Sequence[str] = (), edit: Edit | None = None,
+               **sampling) -> Iterator[str]:
+        """As `generate`, of one prompt, in pieces of text as they come."""
+        params = _kilin.SamplingParams(**sampling)
+        if is_batch(prompt):
+            raise InvalidArgument("a batch can't be streamed; expected one prompt")
+        ids = np.asarray(ids_of(self, prompt), np.int32)
+        if edit is None:
+            return generation.plain(self, ids, max_new_tokens, params, stop)
+        self._no_stop_strings(stop)
+        return generation.edited_text(self, [ids], max_new_tokens, params, edit)
+
+    @staticmethod
+    def _no_stop_strings(stop) -> None:
+        if stop:
+            raise InvalidArgument(f"stop is {stop!r}: with an edit, answers end at stop ids alone")
+
+    # --- what is done most often ---
+
+    def project_on_vocab(self, stream) -> np.ndarray:
+        """What the stream would say if the model ended there: [..., hidden_size] through the final norm and lm_head,
+        logits [..., vocab]."""
+        stream = np.ascontiguousarray(stream, np.float32)
+        if stream.shape[-1:] != (self.hidden_size,):
+            raise InvalidArgument(f"the stream is {list(stream.shape)}; expected [..., {self.hidden_size}]")
+        logits = self._core.project_on_vocab(stream.reshape(-1, self.hidden_size))
+        return logits.reshape(*stream.shape[:-1], self.vocab_size)
+
+    def logit_lens(self, prompts, layers: Sequence[int] | None = None, position: int = -1) -> np.ndarray:
+        """Probabilities of the next token after each layer, as if the model ended there: [prompts, layers, vocab]."""
+        return lens.logit_lens(self, prompts, layers, position)
+
+    def patchscope(self, source, target, layers: Sequence[int] | None = None, *, source_position: int = -1,
+                   target_position: int = -1, target_layers: Sequence[int] | None = None) -> np.ndarray:
+        """Puts what a layer made of one token of `source` in the place of a token of `target` (after the same layer, or
+        `target_layers`), and lets the model go on: probabilities of the token after `target`, [layers, vocab]."""
+        return lens.patchscope(self, source, target, layers, source_position, target_position, target_layers)
+
+    def collect_activations(self, prompts, value: str | Sequence[str] = "layer_output", layers: Sequence[int] | None = None,
+                            *, position=-1, batch_size: int = 8, show_progress: bool | None = None):
+        """One value of a layer for many prompts.
+
+        :param value: its name in the layer ("layer_output", "mlp.router_logits"), or several
+        :param layers: those that have it; None for all that do
+        :param position: of the tokens to keep, -1 for the last; or a function from [S, ...] to what shall be kept
+        :param show_progress: a bar on stderr; None shows one on terminals alone
+        :returns: [layers, prompts, ...], or a dict of these by name if several were asked for
+        """
+        return lens.collect_activations(self, prompts, value, layers, position, batch_size, show_progress)
+
+    def target_probabilities(self, prompts, edit: Edit | None = None) -> dict[str, np.ndarray]:
+        """Probabilities of the groups of `Prompt` targets, [prompts] each. All prompts have the same groups."""
+        return lens.target_probabilities(self, prompts, edit)
+
+
+def _last(pieces: Iterator[str]) -> Generation:
+    """What a generator returns."""
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            return end.value

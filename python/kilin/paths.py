@@ -1,0 +1,108 @@
+"""Names as attributes: t.layers[3].self_attn.attention_scores, t.model.layers[0].self_attn.q_proj.output."""
+from __future__ import annotations
+
+import numpy as np
+
+from .errors import InvalidArgument, NotFound
+
+_MODULES = {"self_attn", "linear_attn", "mlp", "block_sparse_moe"}
+
+
+def resolve(find, path: str):
+    """The standard name of the value that `path` means, or None if it is a module on the way to some.
+
+    Raises Unavailable for what a block has not, AttributeError for what nothing has.
+    """
+    last = path.rsplit(".", 1)[-1]
+    if path in ("model", "layers", "model.layers", "model.norm") or last in _MODULES:
+        return None
+    try:
+        return find(path)
+    except NotFound as error:
+        unknown = error
+    try:
+        find(path + ".output")  # a module, then, of which that is one value
+        return None
+    except NotFound:
+        raise AttributeError(str(unknown)) from None
+
+
+class Node:
+    """A module of the model in one step of a trace. Its values are attributes: reading one waits until the pass has come to it;
+    assigning to one changes what the model goes on with. dir() lists them."""
+
+    __slots__ = ("_view", "_path")
+
+    def __init__(self, view, path: str):
+        object.__setattr__(self, "_view", view)
+        object.__setattr__(self, "_path", path)
+
+    def __getattr__(self, name: str):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._view._get(f"{self._path}.{name}")
+
+    def __setattr__(self, name: str, value) -> None:
+        self._view._set(f"{self._path}.{name}", value)
+
+    def __repr__(self) -> str:
+        return f"<{self._path} of step {self._view.index}>"
+
+    def __dir__(self):
+        prefix = self._path.removeprefix("model.") + "."
+        names = (o["name"] for o in self._view._support())
+        return sorted({n.removeprefix(prefix).split(".")[0] for n in names if n.startswith(prefix)})
+
+
+class Layers(Node):
+    """The decoder layers, counted from 0; negative numbers count from the last."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        return self._view._layers()
+
+    def __getitem__(self, layer: int) -> Node:
+        count, n = len(self), int(layer)
+        if not -count <= n < count:
+            raise IndexError(f"there is no layer {n}; expected {-count} to {count - 1}")
+        return Node(self._view, f"{self._path}.{n % count}")
+
+    def __iter__(self):
+        return (self[layer] for layer in range(len(self)))
+
+
+class Attention(Node):
+    """Attention of one layer; in a KDA block it holds a state between tokens."""
+
+    __slots__ = ()
+
+    def state_after(self, token: int):
+        """The KDA state [prompts, heads, head_dim (of keys), head_dim (of values)] after a token, counted from 0 (negative: from
+        the end), of every prompt. Where the trace is cut behind it (`cuts=[token + 1]`) or it is the last, that is
+        `state_output`; else the layer's `states` are formed for it."""
+        return self._view._trace._state_after(self._path, token)
+
+    def set_state_after(self, token: int, state) -> None:
+        """Puts a state in place of the one after `token`. The trace must be cut there (`cuts=[token + 1]`), so that what follows
+        reads it; the last token's is what generation goes on with."""
+        self._view._trace._set_state_after(self._path, token, state)
+
+
+def node(view, path: str) -> Node:
+    last = path.rsplit(".", 1)[-1]
+    if last == "layers":
+        return Layers(view, path)
+    return (Attention if last in ("linear_attn", "self_attn") else Node)(view, path)
+
+
+def assign(array, name: str, value) -> None:
+    """array[...] = value, unless that is what stands there already, as after an in-place operator."""
+    if array is None:
+        raise InvalidArgument(f"{name}: a fresh prompt has none, and none can be set; see set_state_after")
+    if isinstance(value, np.ndarray) and value.shape == array.shape and value.strides == array.strides \
+            and value.__array_interface__["data"][0] == array.__array_interface__["data"][0]:
+        return
+    if not array.flags.writeable:
+        raise InvalidArgument(f"{name} can't be written: nothing is computed from it")
+    array[...] = value

@@ -1,0 +1,68 @@
+"""What a prompt may be, and prompts with targets."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Mapping, Sequence, Union
+
+import numpy as np
+
+from .errors import InvalidArgument
+
+#: A text, or token ids.
+PromptLike = Union[str, Sequence[int], np.ndarray, "Prompt"]
+
+
+@dataclass
+class Prompt:
+    """A prompt, and groups of tokens whose probability after it is of interest."""
+
+    ids: list[int]
+    targets: dict[str, list[int]] = field(default_factory=dict)  #: token ids by the group's name
+    text: str = ""
+
+    @classmethod
+    def from_strings(cls, model, prompt: PromptLike, targets: Mapping[str, Union[str, Sequence[str]]]) -> "Prompt":
+        """Targets are words: of each the first token counts, as it is and with a space before it."""
+        groups = {}
+        for name, words in targets.items():
+            words = [words] if isinstance(words, str) else list(words)
+            firsts = {model.tokenize(form)[0] for word in words for form in (word, " " + word) if form.strip()}
+            groups[name] = sorted(firsts)
+        return cls(ids_of(model, prompt), groups, prompt if isinstance(prompt, str) else "")
+
+    def has_no_collisions(self) -> bool:
+        """Whether no token stands in two groups."""
+        ids = [i for group in self.targets.values() for i in set(group)]
+        return len(ids) == len(set(ids))
+
+    def probabilities(self, next_token_probs) -> dict[str, np.ndarray]:
+        """Probability of each group: of `next_token_probs` [..., vocab] the sum over its tokens, [...]."""
+        probs = np.asarray(next_token_probs)
+        return {name: probs[..., sorted(set(ids))].sum(axis=-1) for name, ids in self.targets.items()}
+
+
+def ids_of(model, prompt: PromptLike) -> list[int]:
+    """The token ids of one prompt."""
+    if isinstance(prompt, str):
+        return model.tokenize(prompt)
+    if isinstance(prompt, Prompt):
+        return list(prompt.ids)
+    ids = np.asarray(prompt)
+    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+        raise InvalidArgument(f"a prompt is {prompt!r:.80}; expected a text or a list of token ids")
+    return [int(i) for i in ids]
+
+
+def is_batch(prompts) -> bool:
+    """Whether this is a list of prompts, and not one."""
+    if isinstance(prompts, (str, Prompt)):
+        return False
+    if isinstance(prompts, np.ndarray):
+        return prompts.ndim == 2
+    return any(not isinstance(p, (int, np.integer)) for p in prompts)
+
+
+def batch_of(model, prompts) -> list[np.ndarray]:
+    """The ids of each prompt of a batch, or of the one that it is; int32."""
+    parts = list(prompts) if is_batch(prompts) else [prompts]
+    return [np.asarray(ids_of(model, p), np.int32) for p in parts]

@@ -1,0 +1,13 @@
+// kilin._kilin: the C++ engine as the package `kilin` uses it.
+#include "bindings.h"
+#include "core/version.h"
+
+PYBIND11_MODULE(_kilin, m) {
+  m.doc() = "The C++ engine behind the package kilin; use that.";
+  m.attr("__version__") = std::string(kilin::version());
+  kilin::python::bind_errors();
+  kilin::python::bind_arrays(m);
+  kilin::python::bind_model(m);
+  kilin::python::bind_generation(m);
+  kilin::python::bind_trace(m);
+}

@@ -1,0 +1,84 @@
+// A trace whose reader is the body of a Python `with`. The pass runs without the GIL, on a thread that never touches Python.
+#include "bindings.h"
+#include "core/error.h"
+#include "engine/trace/interleaved_trace.h"
+
+namespace kilin::python {
+
+namespace {
+
+using Ids = py::array_t<int32_t, py::array::c_style | py::array::forcecast>;
+
+class PyTrace {
+ public:
+  PyTrace(std::shared_ptr<Model> model, std::vector<TracePrompt> prompts, TraceOptions options)
+      : model_(std::move(model)), output_ids_(prompts.size()) {
+    // The pass calls this while the reader waits: both never run at once.
+    options.on_token = [this](size_t prompt, int32_t id) { output_ids_[prompt].push_back(id); };
+    trace_.emplace(model_->engine, std::move(prompts), std::move(options));
+  }
+  ~PyTrace() { close(); }
+  PyTrace(const PyTrace&) = delete;
+  PyTrace& operator=(const PyTrace&) = delete;
+
+  // Arrays by prompt, which look at the model's own memory until the pass goes on; None where the prompt has no such value.
+  py::list wait_for(const std::string& name, size_t step) {
+    const TracedValue& value = [&]() -> const TracedValue& {
+      const Running running(*model_);
+      return open().wait_for(name, step);
+    }();
+    py::list arrays;
+    for (size_t n = 0; n < value.prompts(); ++n) {
+      if (value.has(n))
+        arrays.append(array_of(value.of(n), py::none(), value.is_writable()));
+      else
+        arrays.append(py::none());
+    }
+    return arrays;
+  }
+
+  void finish() {
+    const Running running(*model_);
+    open().finish();
+  }
+
+  void close() {
+    if (!trace_) return;
+    const Running running(*model_);
+    trace_.reset();
+  }
+
+  size_t steps() { return open().steps(); }
+  const std::vector<std::vector<int32_t>>& output_ids() const { return output_ids_; }
+
+ private:
+  InterleavedTrace& open() {
+    if (!trace_) raise(ErrorCode::OutOfOrder, "the trace is closed");
+    return *trace_;
+  }
+
+  std::shared_ptr<Model> model_;
+  std::vector<std::vector<int32_t>> output_ids_;
+  std::optional<InterleavedTrace> trace_;
+};
+
+}  // namespace
+
+void bind_trace(py::module_& m) {
+  py::class_<PyTrace>(m, "Trace")
+      .def(py::init([](std::shared_ptr<Model> model, const std::vector<Ids>& prompts, const std::vector<size_t>& cuts,
+                       size_t new_tokens, const SamplingParams& sampling) {
+             std::vector<TracePrompt> parts;
+             for (const Ids& ids : prompts) parts.push_back({ids_of(ids), cuts});
+             return std::make_unique<PyTrace>(std::move(model), std::move(parts),
+                                              TraceOptions{.new_tokens = new_tokens, .sampling = sampling, .on_token = {}});
+           }),
+           py::arg("model"), py::arg("prompts"), py::arg("cuts"), py::arg("new_tokens"), py::arg("sampling"))
+      .def("wait_for", &PyTrace::wait_for)
+      .def("finish", &PyTrace::finish)
+      .def("close", &PyTrace::close)
+      .def_property_readonly("steps", &PyTrace::steps)
+      .def_property_readonly("output_ids", &PyTrace::output_ids);
+}
+
+}  // namespace kilin::python

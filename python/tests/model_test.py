@@ -1,0 +1,159 @@
+"""Answers and the well-known experiments."""
+import numpy as np
+import pytest
+
+import kilin
+
+
+def test_tokens_go_there_and_back(model, text):
+    ids = model.tokenize(text)
+    assert model.detokenize(ids) == text and all(isinstance(i, int) for i in ids)
+
+
+def test_answers_whole_and_in_pieces_are_one(model, text):
+    whole = model.generate(text, 24)
+    assert "".join(model.stream(text, 24)) == whole.text == str(whole) and whole.text
+    assert len(whole.ids) <= 24 and whole.finish_reason in ("stop", "length")
+    both = model.generate([text, text + " in"], 8)
+    assert both[0].ids == whole.ids[:8]
+    assert model.generate(text, 24, temperature=1.0, seed=3).ids == model.generate(text, 24, temperature=1.0, seed=3).ids
+    word = whole.text.split()[2]
+    assert model.generate(text, 24, stop=[word]).text == whole.text[: whole.text.index(word)]
+
+
+def test_an_answer_that_is_left_half_done_is_no_hindrance(model, text):
+    pieces = model.stream(text, 30)
+    next(pieces)
+    del pieces
+    assert model.generate(text, 4).ids
+
+
+def test_edits_by_step(model, text):
+    plain = model.generate(text, 10)
+    seen = []
+    same = model.generate(text, 10, edit=lambda t: seen.append(t.index))
+    assert same.ids == plain.ids and seen == list(range(len(plain.ids)))[:10]
+
+    def silence(t):
+        if t.index == 3:
+            t.layers[5].layer_output[:] *= -1
+    other = model.generate([text, text], 10, edit=silence)
+    assert other[0].ids == other[1].ids
+    assert other[0].ids[:3] == plain.ids[:3] and other[0].ids != plain.ids
+    assert "".join(model.stream(text, 10, edit=silence)) == other[0].text
+    with pytest.raises(ValueError, match="stop ids alone"):
+        model.generate(text, 3, stop=["x"], edit=silence)
+
+
+def test_logits_with_edits_are_those_of_a_trace(model, text):
+    def edit(t):
+        t.layers[2].layer_output *= 0.5
+    with model.trace(text) as t:
+        edit(t)
+    np.testing.assert_array_equal(model.logits(text, edit), t.logits)
+    probs = model.next_token_probs([text, "And"])
+    assert probs.shape == (2, model.vocab_size)
+    np.testing.assert_allclose(probs.sum(axis=1), 1, rtol=1e-5)
+
+
+def test_the_last_layers_projection_is_the_models(model, text):
+    with model.trace(text) as t:
+        stream = t.layers[5].layer_output.save()
+    np.testing.assert_array_equal(model.project_on_vocab(stream), t.logits)
+    with pytest.raises(ValueError, match="expected"):
+        model.project_on_vocab(np.zeros((2, 3)))
+
+
+def test_logit_lens_ends_in_the_models_probabilities(model, text):
+    prompts = [text, "And it came to pass"]
+    probs = model.logit_lens(prompts)
+    assert probs.shape == (2, 6, model.vocab_size)
+    np.testing.assert_allclose(probs[:, -1], model.next_token_probs(prompts), atol=1e-6)
+    np.testing.assert_array_equal(model.logit_lens(text, layers=[4, 1])[0], probs[0, [4, 1]])
+
+
+def test_skipped_layers_are_as_if_they_were_not_there(model, text):
+    with model.trace(text) as t:
+        t.skip_layers(1, 4)
+        after = t.layers[5].layer_input.save()
+    with model.trace(text) as t:
+        np.testing.assert_array_equal(t.layers[1].layer_input, after)
+    with pytest.raises(ValueError, match="can't be skipped"), model.trace(text) as t:
+        t.skip_layers(3, 9)
+
+
+def test_steering_adds_to_the_stream(model, text):
+    vector = np.full(model.hidden_size, 0.25, np.float32)
+    with model.trace(text) as t:
+        before = t.layers[2].layer_output.save()
+        t.steer(2, vector, factor=2, position=-1)
+        after = t.layers[3].layer_input.save()
+    np.testing.assert_array_equal(after[:, :-1], before[:, :-1])
+    np.testing.assert_array_equal(after[:, -1], before[:, -1] + np.float32(0.5))
+
+
+def test_ablated_experts_give_nothing(model, text):
+    with model.trace(text) as t:
+        plain = t.layers[1].mlp.expert_indices.save()
+        weights = t.layers[1].mlp.expert_weights.save()
+    gone = [plain.flat[0], plain.flat[-1]]
+    with model.trace(text) as t:
+        t.ablate_experts(1, gone)
+        indices = t.layers[1].mlp.expert_indices.save()
+        assert not t.layers[1].mlp.expert_weights[np.isin(indices, gone)].any()
+    assert not np.array_equal(indices, plain)
+    with model.trace(text) as t:
+        t.ablate_experts(range(1, 3), gone, mode="zero")
+    with model.trace(text) as t:
+        t.ablate_experts([1], gone, mode="zero")
+        np.testing.assert_array_equal(t.layers[1].mlp.expert_weights, np.where(np.isin(plain, gone), 0, weights))
+    with pytest.raises(ValueError, match="mode"), model.trace(text) as t:
+        t.ablate_experts(1, 0, mode="drop")
+
+
+def test_patchscope_of_a_prompt_into_itself_changes_nothing(model, text):
+    probs = model.patchscope(text, text)
+    assert probs.shape == (6, model.vocab_size)
+    for row in probs:
+        np.testing.assert_array_equal(row, model.next_token_probs(text)[0])
+    other = model.patchscope("And it came to pass", text, layers=[1], target_layers=[2])
+    assert not np.array_equal(other[0], probs[0])
+
+
+def test_activations_of_many_prompts(model, text, capfd):
+    prompts = [text, "And", "In the beginning", text + " again"]
+    found = model.collect_activations(prompts, batch_size=3)
+    assert found.shape == (6, 4, model.hidden_size)
+    for n, prompt in enumerate(prompts):
+        with model.trace(prompt) as t:
+            np.testing.assert_array_equal(t.layers[4].layer_output[0, -1], found[4, n])
+    both = model.collect_activations(prompts, ["mlp.router_logits", "layer_output"], position=lambda rows: rows.mean(axis=0))
+    assert both["mlp.router_logits"].shape[:2] == (5, 4)  # layer 0 has no router
+    assert capfd.readouterr().err == ""  # no terminal, no bar
+    model.collect_activations(prompts, show_progress=True, layers=[0])
+    assert "1/1" in capfd.readouterr().err
+    with pytest.raises(kilin.Unavailable):
+        model.collect_activations(prompts, "mlp.router_logits", layers=[0])
+
+
+def test_targets_sum_the_probabilities_of_their_tokens(model, text):
+    prompt = kilin.Prompt.from_strings(model, text, {"moses": ["Moses"], "other": "people"})
+    assert prompt.has_no_collisions() and len(prompt.targets["moses"]) == 2
+    probs = model.next_token_probs(text)[0]
+    found = model.target_probabilities([prompt, prompt])
+    np.testing.assert_allclose(found["other"], [probs[prompt.targets["other"]].sum()] * 2, rtol=1e-6)
+
+
+def test_support_lists_what_every_block_has(model):
+    offered = {o["name"]: o for o in model.support()}
+    assert offered["layers.0.linear_attn.decays"]["shape"] == "[S, num_heads, head_dim]"
+    assert not offered["next_token_probs"]["writable"] and offered["layers.3.self_attn.attention_scores"]["staged"]
+    assert "layers.0.self_attn.attention_scores" not in offered
+
+
+def test_a_quantised_model_is_traced_too(text):
+    model = kilin.load(quantize="q4_0", threads=2)  # the embedded one
+    with model.trace(text) as t:
+        assert t.layers[1].mlp.expert_outputs.shape[-1] == model.hidden_size
+        t.layers[2].layer_output[:, -1] = 0
+    assert t.logits.shape[0] == 1
