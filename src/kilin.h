@@ -8,4 +8,5 @@
 #include "engine/loaded_model.h"
 #include "engine/request.h"
 #include "engine/trace/interleaved_trace.h"
+#include "engine/trace/project_on_vocab.h"
 #include "engine/trace/trace.h"

@@ -26,8 +26,8 @@ def main(path=None, prompt="In the beginning God created the heaven and the eart
                 decays = t.layers[layer].linear_attn.decays[0]  # [tokens, heads, channels], log of what is kept a token
                 half_lives = np.log(0.5) / np.minimum(decays.mean(axis=0), -1e-6)
                 short, middle, long = np.quantile(half_lives, [0.1, 0.5, 0.9])
-                print(f"layer {layer}, KDA: half-lives of its channels: {short:.1f} tokens (a tenth is below), {middle:.1f} (half), "
-                      f"{long:.1f} (nine tenths)")
+                print(f"layer {layer}, KDA: half-lives of its channels: {short:.1f} tokens (a tenth is below), "
+                      f"{middle:.1f} (half), {long:.1f} (nine tenths)")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """What do the states of the KDA layers hold? Takes those of one story, and lets another go on with them.
 
-A prompt is cut behind its first part. There each KDA layer's state, all that it knows of that part, is replaced: by zeros, or by
-that of another first part. MLA layers still see the tokens that were read.
+A prompt is cut behind its first part. There each KDA layer's state, all that it knows of that part, is replaced: by zeros, or
+by that of another first part. MLA layers still see the tokens that were read.
 
     python3 state_surgery.py [MODEL]
 """
@@ -40,7 +40,8 @@ def main(path=None, first="And Jesus answered and said unto", other="Thus saith 
         moved = 0.5 * np.abs(probs - plain).sum()
         near = 0.5 * np.abs(probs - whole).sum()
         print(f"  {what:<28} moves {moved:.3f} of the probability; {near:.3f} from the other story's; "
-              f"{model.detokenize([best])!r} {plain[best]:.3f} -> {probs[best]:.3f}, first {model.detokenize([int(probs.argmax())])!r}")
+              f"{model.detokenize([best])!r} {plain[best]:.3f} -> {probs[best]:.3f}, "
+              f"first {model.detokenize([int(probs.argmax())])!r}")
 
     report("nothing replaced", plain)
     for layer in kda:

@@ -7,7 +7,8 @@ import sys
 
 import kilin
 
-TOWARDS = ["the wrath of God and the sword and blood", "they were slain with the sword in battle", "war and death and great fury"]
+TOWARDS = ["the wrath of God and the sword and blood", "they were slain with the sword in battle",
+           "war and death and great fury"]
 AWAY = ["the peace of God and mercy and love", "they rejoiced with gladness in the house", "grace and life and great joy"]
 
 

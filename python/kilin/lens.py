@@ -89,7 +89,8 @@ def target_probabilities(model, prompts, edit) -> dict[str, np.ndarray]:
     groups = list(batch[0].targets) if batch else []
     for n, prompt in enumerate(batch):
         if sorted(prompt.targets) != sorted(groups):
-            raise InvalidArgument(f"prompt {n} has targets {sorted(prompt.targets)}; expected {sorted(groups)}, as prompt 0 has")
+            raise InvalidArgument(f"prompt {n} has targets {sorted(prompt.targets)}; "
+                                  f"expected {sorted(groups)}, as prompt 0 has")
     probs = model.next_token_probs(batch, edit)
     each = [prompt.probabilities(row) for prompt, row in zip(batch, probs)]
     return {group: np.array([p[group] for p in each]) for group in groups}

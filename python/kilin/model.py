@@ -30,7 +30,8 @@ def load(path: str | os.PathLike | None = None, *, threads: int = 0, quantize: s
     :param path: a folder in Hugging Face's layout, a GGUF file, or nothing for the embedded model
     :param threads: that compute; 0 for as many as this process may use
     :param quantize: packs weights in f32, f16 or bf16 as "q8_0", "q4_0", ...
-    :param activations: what inputs of products are rounded to: "f32", "bf16" or "int8"; None: int8 with quantised weights, else f32
+    :param activations: what inputs of products are rounded to: "f32", "bf16" or "int8"; None: int8 with quantised weights,
+        else f32
     :param kv_type: how latents are cached: "f32", "bf16" or "q8"; None: f32 with f32 activations, else bf16
     :param context_tokens: the most that `generate` and `logits` may hold; traces have memory of their own
     """

@@ -78,14 +78,14 @@ class Attention(Node):
     __slots__ = ()
 
     def state_after(self, token: int):
-        """The KDA state [prompts, heads, head_dim (of keys), head_dim (of values)] after a token, counted from 0 (negative: from
-        the end), of every prompt. Where the trace is cut behind it (`cuts=[token + 1]`) or it is the last, that is
-        `state_output`; else the layer's `states` are formed for it."""
+        """The KDA state [prompts, heads, head_dim (of keys), head_dim (of values)] after a token, counted from 0 (negative:
+        from the end). Where the trace is cut behind it (`cuts=[token + 1]`) or it is the last, that is `state_output`; else
+        the layer's `states` are formed for it."""
         return self._view._trace._state_after(self._path, token)
 
     def set_state_after(self, token: int, state) -> None:
-        """Puts a state in place of the one after `token`. The trace must be cut there (`cuts=[token + 1]`), so that what follows
-        reads it; the last token's is what generation goes on with."""
+        """Puts a state in place of the one after `token`. The trace must be cut there (`cuts=[token + 1]`), so that what
+        follows reads it; the last token's is what generation goes on with."""
         self._view._trace._set_state_after(self._path, token, state)
 
 

@@ -14,7 +14,9 @@ SAMPLE_STEP = 7919  # tools/make_golden_inside.py
 
 def golden(name):
     """The way to golden data, as in tests/support/golden.h; skips the test where it does not stand."""
-    folders = [os.environ["KILIN_GOLDEN"]] if "KILIN_GOLDEN" in os.environ else [ROOT.parent / "shared/golden", ROOT / "tests/golden"]
+    folders = [ROOT.parent / "shared/golden", ROOT / "tests/golden"]
+    if "KILIN_GOLDEN" in os.environ:
+        folders = [os.environ["KILIN_GOLDEN"]]
     for folder in folders:
         if (Path(folder) / name).exists():
             return Path(folder) / name
