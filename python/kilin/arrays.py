@@ -32,7 +32,7 @@ class Array(np.ndarray):
         if stand is not None:
             stand.track(self)
 
-    def __array_wrap__(self, result, context=None):
+    def __array_wrap__(self, result, context=None, return_scalar=False):
         if result is self:
             return self
         plain = np.asarray(result)

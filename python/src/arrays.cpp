@@ -1,8 +1,8 @@
 // Arrays that look into memory of the engine, and how they are taken along when that memory goes on to other uses.
 #include <cstring>
 
-#include "bindings.h"
 #include "core/error.h"
+#include "python/src/bindings.h"
 
 namespace kilin::python {
 

@@ -1,6 +1,6 @@
 // C++ errors as the exceptions of kilin/errors.py, with the message as it is.
-#include "bindings.h"
 #include "core/error.h"
+#include "python/src/bindings.h"
 
 namespace kilin::python {
 

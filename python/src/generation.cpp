@@ -1,5 +1,5 @@
 // Answers, token by token: what Engine::submit gives, moved on by whoever holds it.
-#include "bindings.h"
+#include "python/src/bindings.h"
 
 namespace kilin::python {
 

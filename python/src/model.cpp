@@ -1,11 +1,11 @@
 // Loading, the tokenizer, what a model has to show, and forward passes without a look inside.
 #include <fmt/format.h>
 
-#include "bindings.h"
 #include "core/error.h"
 #include "engine/trace/project_on_vocab.h"
 #include "engine/trace/trace_run.h"
 #include "kernels/latent_row.h"
+#include "python/src/bindings.h"
 
 namespace kilin::python {
 

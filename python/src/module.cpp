@@ -1,6 +1,6 @@
 // kilin._kilin: the C++ engine as the package `kilin` uses it.
-#include "bindings.h"
 #include "core/version.h"
+#include "python/src/bindings.h"
 
 PYBIND11_MODULE(_kilin, m) {
   m.doc() = "The C++ engine behind the package kilin; use that.";

@@ -1,7 +1,7 @@
 // A trace whose reader is the body of a Python `with`. The pass runs without the GIL, on a thread that never touches Python.
-#include "bindings.h"
 #include "core/error.h"
 #include "engine/trace/interleaved_trace.h"
+#include "python/src/bindings.h"
 
 namespace kilin::python {
 
