@@ -24,8 +24,21 @@ class Generation:
         return self.text
 
 
-def plain(model, ids, max_new_tokens: int, sampling, stop: Sequence[str]) -> Iterator[str]:
-    """Pieces of text as they come. Returns the Generation."""
+def plain(model, prompts, max_new_tokens: int, sampling, stop: Sequence[str]) -> list[Generation]:
+    """Answers to all prompts, side by side as far as the model was loaded for it."""
+    answers = [_kilin.Answer(model._core, ids, max_new_tokens, sampling, model.stop_ids, list(stop)) for ids in prompts]
+    for answer in answers:
+        while not answer.finished:
+            answer.step()
+    return [_generation(answer) for answer in answers]
+
+
+def _generation(answer) -> Generation:
+    return Generation(answer.text.decode("utf-8", "replace"), answer.output_ids, answer.finish_reason)
+
+
+def plain_text(model, ids, max_new_tokens: int, sampling, stop: Sequence[str]) -> Iterator[str]:
+    """Pieces of text of one prompt as they come."""
     answer = _kilin.Answer(model._core, ids, max_new_tokens, sampling, model.stop_ids, list(stop))
     while not answer.finished:
         piece = answer.step().decode("utf-8", "replace")
@@ -34,7 +47,6 @@ def plain(model, ids, max_new_tokens: int, sampling, stop: Sequence[str]) -> Ite
     rest = answer.step().decode("utf-8", "replace")
     if rest:
         yield rest
-    return Generation(answer.text.decode("utf-8", "replace"), answer.output_ids, answer.finish_reason)
 
 
 def edited(model, prompts, max_new_tokens: int, sampling, edit: Edit) -> Iterator[list[list[int]]]:
@@ -52,7 +64,7 @@ def edited(model, prompts, max_new_tokens: int, sampling, edit: Edit) -> Iterato
     yield trace.output_ids
 
 
-def ended(model, ids: list[int], text: str | None = None) -> Generation:
+def ended(model, ids: list[int]) -> Generation:
     """An answer up to its first stop id."""
     stops = [n for n, i in enumerate(ids) if i in set(model.stop_ids)]
     if stops:
@@ -62,8 +74,8 @@ def ended(model, ids: list[int], text: str | None = None) -> Generation:
 
 
 def edited_text(model, prompts, max_new_tokens: int, sampling, edit: Edit) -> Iterator[str]:
-    """Pieces of text of one prompt as they come. Returns the Generation."""
-    decoder, stop_ids, done, ids = codecs.getincrementaldecoder("utf-8")("replace"), set(model.stop_ids), 0, []
+    """Pieces of text of one prompt as they come."""
+    decoder, stop_ids, done = codecs.getincrementaldecoder("utf-8")("replace"), set(model.stop_ids), 0
     for outputs in edited(model, prompts, max_new_tokens, sampling, edit):
         ids = outputs[0]
         for token in ids[done:]:
@@ -75,4 +87,3 @@ def edited_text(model, prompts, max_new_tokens: int, sampling, edit: Edit) -> It
     rest = decoder.decode(b"", True)
     if rest:
         yield rest
-    return ended(model, ids)

@@ -24,7 +24,8 @@ def embedded_model() -> Path:
 
 
 def load(path: str | os.PathLike | None = None, *, threads: int = 0, quantize: str | None = None,
-         activations: str | None = None, kv_type: str | None = None, context_tokens: int = 32768) -> "Model":
+         activations: str | None = None, kv_type: str | None = None, max_sequences: int = 1,
+         context_tokens: int = 32768) -> "Model":
     """Loads a model.
 
     :param path: a folder in Hugging Face's layout, a GGUF file, or nothing for the embedded model
@@ -33,10 +34,11 @@ def load(path: str | os.PathLike | None = None, *, threads: int = 0, quantize: s
     :param activations: what inputs of products are rounded to: "f32", "bf16" or "int8"; None: int8 with quantised weights,
         else f32
     :param kv_type: how latents are cached: "f32", "bf16" or "q8"; None: f32 with f32 activations, else bf16
-    :param context_tokens: the most that `generate` and `logits` may hold; traces have memory of their own
+    :param max_sequences: how many answers `generate` computes side by side
+    :param context_tokens: the most that they may hold together; traces have memory of their own
     """
     folder = os.fspath(path) if path is not None else str(embedded_model())
-    return Model(_kilin.load(folder, threads, quantize, activations, kv_type, context_tokens))
+    return Model(_kilin.load(folder, threads, quantize, activations, kv_type, max_sequences, context_tokens))
 
 
 class Model:
@@ -142,7 +144,7 @@ class Model:
         params = _kilin.SamplingParams(**sampling)
         batch = batch_of(self, prompts)
         if edit is None:
-            answers = [_last(generation.plain(self, ids, max_new_tokens, params, stop)) for ids in batch]
+            answers = generation.plain(self, batch, max_new_tokens, params, stop)
         else:
             self._no_stop_strings(stop)
             outputs = []
@@ -159,7 +161,7 @@ class Model:
             raise InvalidArgument("a batch can't be streamed; expected one prompt")
         ids = np.asarray(ids_of(self, prompt), np.int32)
         if edit is None:
-            return generation.plain(self, ids, max_new_tokens, params, stop)
+            return generation.plain_text(self, ids, max_new_tokens, params, stop)
         self._no_stop_strings(stop)
         return generation.edited_text(self, [ids], max_new_tokens, params, edit)
 
@@ -204,12 +206,3 @@ class Model:
     def target_probabilities(self, prompts, edit: Edit | None = None) -> dict[str, np.ndarray]:
         """Probabilities of the groups of `Prompt` targets, [prompts] each. All prompts have the same groups."""
         return lens.target_probabilities(self, prompts, edit)
-
-
-def _last(pieces: Iterator[str]) -> Generation:
-    """What a generator returns."""
-    while True:
-        try:
-            next(pieces)
-        except StopIteration as end:
-            return end.value

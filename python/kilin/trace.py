@@ -102,8 +102,8 @@ class Trace(StepView):
     """What `model.trace` gives. The body of the `with` runs interleaved with the forward pass: reading a value waits until the
     pass has come to it, and the pass waits there until a later one is read. So values are read in the order of the pass.
 
-    After the block, `logits` and `next_token_probs` can still be read: the pass goes on to them then, and only then. It keeps
-    its memory until this object goes, or `close()`.
+    After the block, `logits` and `next_token_probs` can still be read, in this order: the pass goes on to them then, and only
+    then. It keeps its memory until they are read, this object goes, or `close()`.
 
     The trace's own attributes are those of step 0: the whole prompts, unless they are cut. `step(n)` gives the others.
     """
@@ -199,8 +199,11 @@ class Trace(StepView):
     def _after_block(self, name: str) -> Saved:
         if name not in self._after:
             if self._core is None:
-                raise OutOfOrder(f"{name} is out of order: the pass has ended before it")
-            self._after[name] = self._come_to(name, self._steps - 1).save()
+                raise OutOfOrder(f"{name} is out of order: the pass has ended" +
+                                 ("; read it before next_token_probs" if "next_token_probs" in self._after else " before it"))
+            for value in ("logits", "next_token_probs") if name == "logits" else (name,):
+                self._after[value] = self._come_to(value, self._steps - 1).save()
+            self.close()
         return self._after[name]
 
     def _come_to(self, name: str, step: int):

@@ -19,12 +19,13 @@ using Floats = py::array_t<float, py::array::c_style | py::array::forcecast>;
 using Ids = py::array_t<int32_t, py::array::c_style | py::array::forcecast>;
 
 std::shared_ptr<Model> load(const std::string& path, size_t threads, const Name& quantize, const Name& activations,
-                            const Name& kv_type, size_t context_tokens) {
+                            const Name& kv_type, size_t max_sequences, size_t context_tokens) {
   LoadOptions load;
   load.threads = threads;
   if (quantize) load.quantize = parse_quant_type(*quantize);
   EngineOptions options;
   options.threads = threads;
+  options.max_sequences = max_sequences;
   options.context_tokens = context_tokens;
   if (activations) options.activations = parse_activation_type(*activations);
   if (kv_type) options.kv_type = parse_kv_type(*kv_type);
@@ -98,7 +99,7 @@ py::array project(Model& model, const Floats& stream) {
 
 void bind_model(py::module_& m) {
   m.def("load", &load, py::arg("path"), py::arg("threads"), py::arg("quantize"), py::arg("activations"), py::arg("kv_type"),
-        py::arg("context_tokens"));
+        py::arg("max_sequences"), py::arg("context_tokens"));
   py::class_<Model, std::shared_ptr<Model>>(m, "Model")
       .def_property_readonly("path", [](const Model& model) { return model.engine.loaded().path().string(); })
       .def_property_readonly("threads", [](const Model& model) { return model.engine.threads(); })

@@ -21,6 +21,12 @@ def test_answers_whole_and_in_pieces_are_one(model, text):
     assert model.generate(text, 24, stop=[word]).text == whole.text[: whole.text.index(word)]
 
 
+def test_answers_side_by_side_are_those_alone(model, text):
+    several = kilin.load(threads=2, max_sequences=3)
+    prompts = [text, "And", "In the beginning God", "Then said Jesus"]
+    assert several.generate(prompts, 12) == [model.generate(prompt, 12) for prompt in prompts]
+
+
 def test_an_answer_that_is_left_half_done_is_no_hindrance(model, text):
     pieces = model.stream(text, 30)
     next(pieces)

@@ -118,6 +118,9 @@ def test_order_is_that_of_the_pass(model, text):
         assert not t.layers[4].layer_input.any()
     with pytest.raises(kilin.OutOfOrder, match="the trace has ended"):
         t.layers[5].layer_output
+    assert t.next_token_probs.shape == (1, model.vocab_size)
+    with pytest.raises(kilin.OutOfOrder, match="read it before next_token_probs"):
+        t.logits
 
 
 def test_an_exception_leaves_the_model_usable(model, text):
