@@ -24,6 +24,17 @@ class Generation:
         return self.text
 
 
+_SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed")
+
+
+def sampling_params(options: dict):
+    """What C++ calls SamplingParams. Raises TypeError for a name that is none, InvalidArgument for a value out of range."""
+    for name in options:
+        if name not in _SAMPLING:
+            raise TypeError(f"there is no option {name!r}; expected {', '.join(_SAMPLING)}")
+    return _kilin.SamplingParams(**options)
+
+
 def plain(model, prompts, max_new_tokens: int, sampling, stop: Sequence[str]) -> list[Generation]:
     """Answers to all prompts, side by side as far as the model was loaded for it."""
     answers = [_kilin.Answer(model._core, ids, max_new_tokens, sampling, model.stop_ids, list(stop)) for ids in prompts]

@@ -110,7 +110,7 @@ class Model:
         :param cuts: where else a step begins: [5] feeds tokens 0 to 4 in step 0, the others in step 1
         :param sampling: temperature, top_k, top_p, min_p, repetition_penalty, seed
         """
-        return Trace(self, batch_of(self, prompts), cuts, max_new_tokens, _kilin.SamplingParams(**sampling))
+        return Trace(self, batch_of(self, prompts), cuts, max_new_tokens, generation.sampling_params(sampling))
 
     def logits(self, prompts, edit: Edit | None = None) -> np.ndarray:
         """Logits of every token, [B, S, vocab]. :param edit: called with the pass's values first, as the body of a trace"""
@@ -141,7 +141,7 @@ class Model:
             of a trace then
         :returns: a Generation, or a list of them for a batch
         """
-        params = _kilin.SamplingParams(**sampling)
+        params = generation.sampling_params(sampling)
         batch = batch_of(self, prompts)
         if edit is None:
             answers = generation.plain(self, batch, max_new_tokens, params, stop)
@@ -156,7 +156,7 @@ class Model:
     def stream(self, prompt, max_new_tokens: int = 64, *, stop: Sequence[str] = (), edit: Edit | None = None,
                **sampling) -> Iterator[str]:
         """As `generate`, of one prompt, in pieces of text as they come."""
-        params = _kilin.SamplingParams(**sampling)
+        params = generation.sampling_params(sampling)
         if is_batch(prompt):
             raise InvalidArgument("a batch can't be streamed; expected one prompt")
         ids = np.asarray(ids_of(self, prompt), np.int32)

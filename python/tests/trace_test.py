@@ -153,6 +153,8 @@ def test_bad_input_is_a_value_error(model):
             model.trace(prompt)
     with pytest.raises(ValueError, match="temperature"):
         model.trace([1], temperature=-1)
+    with pytest.raises(TypeError, match="there is no option 'temprature'; expected temperature"):
+        model.trace([1], temprature=1)
     with pytest.raises(kilin.NotFound):
         kilin.load("/nowhere/at/all")
     with pytest.raises(ValueError, match="q9"):
