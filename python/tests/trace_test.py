@@ -222,6 +222,20 @@ def test_steps_of_generation_are_read_and_written(model, text):
         t.step(4)
 
 
+def test_an_edit_of_a_step_is_that_of_a_prefill_at_that_position(model, text):
+    prompt = model.tokenize(text)
+    for name in ["layers.1.layer_output", "layers.1.linear_attn.decays", "layers.1.mlp.expert_weights"]:
+        with model.trace([prompt, prompt[:2]], max_new_tokens=4) as t:
+            t.step(2).value(name)[0] *= 0.5
+            rows = [t.step(n).logits.save()[0, -1] for n in (2, 3)]
+        ids = prompt + t.output_ids[0][:3]
+        with model.trace(ids) as whole:
+            whole.value(name)[0, len(prompt) + 1] *= 0.5
+        expected = whole.logits[0, -2:]
+        np.testing.assert_allclose(rows, expected, atol=1e-5 * np.abs(expected).max())
+        assert t.output_ids[1] == model.generate(prompt[:2], 4).ids  # the other prompt's is untouched
+
+
 def test_states_between_tokens(model):
     ids = list(range(40, 52))
     with model.trace(ids) as t:
