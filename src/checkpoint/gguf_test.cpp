@@ -190,11 +190,16 @@ TEST(Gguf, EveryStorageFormatHasItsNumber) {
 }
 
 TEST(Gguf, GoldenFilesHoldTheirTensorsInTheFormatsOfTheirNames) {
-  GOLDEN_OR_SKIP(folder, "gguf");
+  std::string missing;
   for (const BlockFormat format : kBlockFormats) {
     const std::string name(to_string(format));
-    std::filesystem::path file = folder / ("mini-" + name + ".gguf");
-    if (!std::filesystem::exists(file)) file = folder / ("mini-" + name + "_m.gguf");
+    std::optional<std::filesystem::path> found = testing::golden("gguf/mini-" + name + ".gguf");
+    if (!found) found = testing::golden("gguf/mini-" + name + "_m.gguf");
+    if (!found) {
+      missing += " " + name;
+      continue;
+    }
+    const std::filesystem::path& file = *found;
     const MappedFile mapped(file);
     const GgufContents contents = parse_gguf(mapped.bytes(), file.string());
     EXPECT_EQ(contents.tensors.size(), 89u) << file;
@@ -202,6 +207,7 @@ TEST(Gguf, GoldenFilesHoldTheirTensorsInTheFormatsOfTheirNames) {
     EXPECT_EQ(contents.metadata.find("tokenizer.ggml.tokens")->as<GgufArray>()->strings().size(), 1024u);
     EXPECT_TRUE(std::ranges::any_of(contents.tensors, [&](const StoredTensor& t) { return t.format == format; })) << file;
   }
+  if (!missing.empty()) GTEST_SKIP() << "golden files are not here:" << missing;
 }
 
 }  // namespace
