@@ -110,6 +110,8 @@ class Tensor {
   }
   std::byte* data() const { return data_.get(); }
   TensorView view() const { return {data_.get(), dtype_, shape_}; }
+  /// The elements as rows of the first axis. @pre f32, not empty
+  MatView<float> matrix() const { return {as<float>(), shape_[0], elements() / shape_[0]}; }
 
  private:
   struct Free {

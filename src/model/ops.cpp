@@ -107,6 +107,14 @@ void silu_mul(ExecContext& ctx, MatView<float> gate, MatView<const float> up) {
   });
 }
 
+void softmax(const KernelTable& kernels, std::span<const float> scores, std::span<float> probabilities) {
+  float max = 0;
+  double sum = 0;
+  kernels.max_and_exp_sum(scores.data(), scores.size(), 1.0f, max, sum);
+  kernels.exp_shifted(scores.data(), scores.size(), max, 1.0f, probabilities.data());
+  for (float& p : probabilities) p = static_cast<float>(p / sum);
+}
+
 void add(ExecContext& ctx, MatView<const float> contribution, MatView<float> stream) {
   for_row_slices(ctx, contribution, 1,
                  [&](size_t begin, size_t end) { ctx.kernels.add(contribution.rows(begin, end), stream.rows(begin, end)); });

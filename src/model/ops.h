@@ -47,6 +47,9 @@ void rms_norm(ExecContext& ctx, MatView<const float> x, const float* weight, flo
 /// gate = silu(gate) * up.
 void silu_mul(ExecContext& ctx, MatView<float> gate, MatView<const float> up);
 
+/// Probabilities of a row of scores, on this thread; of -inf it is 0. In place if they are the same.
+void softmax(const KernelTable& kernels, std::span<const float> scores, std::span<float> probabilities);
+
 /// stream += contribution.
 void add(ExecContext& ctx, MatView<const float> contribution, MatView<float> stream);
 

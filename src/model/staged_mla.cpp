@@ -1,7 +1,6 @@
 #include "model/staged_mla.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <limits>
 #include <vector>
 
@@ -10,9 +9,6 @@
 namespace kilin {
 
 namespace {
-
-constexpr std::initializer_list<Value> kStaged = {Value::KvBProj, Value::AttentionKeys, Value::AttentionValues,
-                                                  Value::AttentionScores, Value::AttentionProbabilities};
 
 // What a sequence attends with: Q rows of this step, K tokens so far.
 struct Attention {
@@ -23,21 +19,11 @@ struct Attention {
   Tensor scores = {};     // [heads, Q, K]; then the probabilities
 };
 
-MatView<float> matrix(const Tensor& t) { return {t.as<float>(), t.shape()[0], t.shape()[1]}; }
 MatView<float> head(const Tensor& t, size_t h) {
   const size_t rows = t.shape()[1], cols = t.shape()[2];
   return {t.as<float>() + h * rows * cols, rows, cols};
 }
 PackedMatrix as_weight(MatView<float> m) { return {DType::f32, m.rows(), m.cols(), m.data()}; }
-
-// A row's probabilities in place of its scores: what is -inf gets 0.
-void softmax(const KernelTable& kernels, std::span<float> row) {
-  float max = 0;
-  double sum = 0;
-  kernels.max_and_exp_sum(row.data(), row.size(), 1.0f, max, sum);
-  kernels.exp_shifted(row.data(), row.size(), max, 1.0f, row.data());
-  for (float& p : row) p = static_cast<float>(p / sum);
-}
 
 class StagedMla {
  public:
@@ -54,8 +40,8 @@ class StagedMla {
       if (a.rows == 0) continue;
       a.latents = Tensor(DType::f32, {a.keys, p_.latent_width()});
       a.kv = Tensor(DType::f32, {a.keys, p_.kv_b_proj.rows()});
-      batch_.pools->latents.read(p_.latent_layer, batch_.sequences[n].pages, 0, matrix(a.latents));
-      matmul(ctx_, p_.kv_b_proj, MatView<const float>(matrix(a.latents).columns(0, p_.rank)), matrix(a.kv));
+      batch_.pools->latents.read(p_.latent_layer, batch_.sequences[n].pages, 0, a.latents.matrix());
+      matmul(ctx_, p_.kv_b_proj, MatView<const float>(a.latents.matrix().columns(0, p_.rank)), a.kv.matrix());
     }
     show(Value::KvBProj, &Attention::kv);
   }
@@ -67,7 +53,7 @@ class StagedMla {
       a.v = Tensor(DType::f32, {p_.heads, a.keys, p_.value});
     }
     for_each_head([&](const Attention& a, size_t h) {
-      const MatView<float> latents = matrix(a.latents), kv = matrix(a.kv), k = head(a.k, h), v = head(a.v, h);
+      const MatView<float> latents = a.latents.matrix(), kv = a.kv.matrix(), k = head(a.k, h), v = head(a.v, h);
       for (size_t s = 0; s < a.keys; ++s) {
         const float* own = kv.row(s) + h * (p_.nope + p_.value);
         std::copy_n(own, p_.nope, k.row(s));
@@ -97,7 +83,7 @@ class StagedMla {
 
   void weigh() {
     for_each_head([&](const Attention& a, size_t h) {
-      for (size_t r = 0; r < a.rows; ++r) softmax(ctx_.kernels, head(a.scores, h)[r]);
+      for (size_t r = 0; r < a.rows; ++r) softmax(ctx_.kernels, head(a.scores, h)[r], head(a.scores, h)[r]);
     });
     show(Value::AttentionProbabilities, &Attention::scores);
   }
@@ -135,7 +121,13 @@ class StagedMla {
 }  // namespace
 
 bool wants_staged_mla(const ExecContext& ctx, int layer) {
-  return std::ranges::any_of(kStaged, [&](Value value) { return ctx.wants(value, layer); });
+  if (ctx.taps == nullptr) return false;
+  for (size_t i = 0; i < kValues; ++i) {
+    const auto value = static_cast<Value>(i);
+    const bool is_attentions = value_info(value).owner == Owner::Attention;
+    if (is_attentions && is_staged(value, {.attention = BlockKind::Attention::Mla}) && ctx.wants(value, layer)) return true;
+  }
+  return false;
 }
 
 void staged_mla(ExecContext& ctx, const ForwardBatch& batch, const MlaParameters& p, MatView<const float> q,

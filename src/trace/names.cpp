@@ -25,63 +25,65 @@ constexpr std::string_view kLow = "[S, head_dim]";
 constexpr std::string_view kChosen = "[S, num_experts_per_token]";
 constexpr std::string_view kSharedRow = "[S, num_shared_experts * moe_intermediate_size]";
 
-// In the order of Value: value, owner, name, held by, writable, staged, shape, MLA's shape.
+// In the order of Value: value, owner, name, held by, writable, staged, shape, MLA's shape. MLA forms keys and values from the
+// latents only if somebody looks; KDA has both anyway.
 constexpr std::array<ValueInfo, kValues> kTable = {{
-    {Value::InputIds, Owner::Model, "input_ids", HeldBy::Model, true, false, "[S]", ""},
-    {Value::TokenEmbeddings, Owner::Model, "token_embeddings", HeldBy::Model, true, false, kStream, ""},
-    {Value::LayerInput, Owner::Layer, "layer_input", HeldBy::EveryBlock, true, false, kStream, ""},
-    {Value::AttentionInput, Owner::Attention, "input", HeldBy::EveryBlock, true, false, kStream, ""},
-    {Value::QProj, Owner::Attention, "q_proj.output", HeldBy::EveryBlock, true, false, kKdaRow,
+    {Value::InputIds, Owner::Model, "input_ids", HeldBy::Model, true, Staged::Never, "[S]", ""},
+    {Value::TokenEmbeddings, Owner::Model, "token_embeddings", HeldBy::Model, true, Staged::Never, kStream, ""},
+    {Value::LayerInput, Owner::Layer, "layer_input", HeldBy::EveryBlock, true, Staged::Never, kStream, ""},
+    {Value::AttentionInput, Owner::Attention, "input", HeldBy::EveryBlock, true, Staged::Never, kStream, ""},
+    {Value::QProj, Owner::Attention, "q_proj.output", HeldBy::EveryBlock, true, Staged::Never, kKdaRow,
      "[S, num_attention_heads * (qk_nope_head_dim + qk_rope_head_dim)]"},
-    {Value::KProj, Owner::Attention, "k_proj.output", HeldBy::Kda, true, false, kKdaRow, ""},
-    {Value::VProj, Owner::Attention, "v_proj.output", HeldBy::Kda, true, false, kKdaRow, ""},
-    {Value::FAProj, Owner::Attention, "f_a_proj.output", HeldBy::Kda, true, false, kLow, ""},
-    {Value::FBProj, Owner::Attention, "f_b_proj.output", HeldBy::Kda, true, false, kKdaRow, ""},
-    {Value::BProj, Owner::Attention, "b_proj.output", HeldBy::Kda, true, false, "[S, num_heads]", ""},
-    {Value::GAProj, Owner::Attention, "g_a_proj.output", HeldBy::Kda, true, false, kLow, ""},
-    {Value::GBProj, Owner::Attention, "g_b_proj.output", HeldBy::Kda, true, false, kKdaRow, ""},
-    {Value::KvAProj, Owner::Attention, "kv_a_proj_with_mqa.output", HeldBy::Mla, true, false,
+    {Value::KProj, Owner::Attention, "k_proj.output", HeldBy::Kda, true, Staged::Never, kKdaRow, ""},
+    {Value::VProj, Owner::Attention, "v_proj.output", HeldBy::Kda, true, Staged::Never, kKdaRow, ""},
+    {Value::FAProj, Owner::Attention, "f_a_proj.output", HeldBy::Kda, true, Staged::Never, kLow, ""},
+    {Value::FBProj, Owner::Attention, "f_b_proj.output", HeldBy::Kda, true, Staged::Never, kKdaRow, ""},
+    {Value::BProj, Owner::Attention, "b_proj.output", HeldBy::Kda, true, Staged::Never, "[S, num_heads]", ""},
+    {Value::GAProj, Owner::Attention, "g_a_proj.output", HeldBy::Kda, true, Staged::Never, kLow, ""},
+    {Value::GBProj, Owner::Attention, "g_b_proj.output", HeldBy::Kda, true, Staged::Never, kKdaRow, ""},
+    {Value::KvAProj, Owner::Attention, "kv_a_proj_with_mqa.output", HeldBy::Mla, true, Staged::Never,
      "[S, kv_lora_rank + qk_rope_head_dim]", ""},
-    {Value::KvALayernorm, Owner::Attention, "kv_a_layernorm.output", HeldBy::Mla, true, false, "[S, kv_lora_rank]", ""},
-    {Value::AttentionQueries, Owner::Attention, "attention_queries", HeldBy::EveryBlock, true, false, kKdaHeads,
+    {Value::KvALayernorm, Owner::Attention, "kv_a_layernorm.output", HeldBy::Mla, true, Staged::Never, "[S, kv_lora_rank]", ""},
+    {Value::AttentionQueries, Owner::Attention, "attention_queries", HeldBy::EveryBlock, true, Staged::Never, kKdaHeads,
      "[num_attention_heads, S, qk_nope_head_dim + qk_rope_head_dim]"},
-    {Value::KvBProj, Owner::Attention, "kv_b_proj.output", HeldBy::Mla, true, true,
+    {Value::KvBProj, Owner::Attention, "kv_b_proj.output", HeldBy::Mla, true, Staged::Always,
      "[K, num_attention_heads * (qk_nope_head_dim + v_head_dim)]", ""},
-    {Value::AttentionKeys, Owner::Attention, "attention_keys", HeldBy::EveryBlock, true, false, kKdaHeads,
+    {Value::AttentionKeys, Owner::Attention, "attention_keys", HeldBy::EveryBlock, true, Staged::InMla, kKdaHeads,
      "[num_attention_heads, K, qk_nope_head_dim + qk_rope_head_dim]"},
-    {Value::AttentionValues, Owner::Attention, "attention_values", HeldBy::EveryBlock, true, false, kKdaHeads,
+    {Value::AttentionValues, Owner::Attention, "attention_values", HeldBy::EveryBlock, true, Staged::InMla, kKdaHeads,
      "[num_attention_heads, K, v_head_dim]"},
-    {Value::Decays, Owner::Attention, "decays", HeldBy::Kda, true, false, kKdaHeads, ""},
-    {Value::Betas, Owner::Attention, "betas", HeldBy::Kda, true, false, "[S, num_heads]", ""},
-    {Value::AttentionScores, Owner::Attention, "attention_scores", HeldBy::Mla, true, true, "[num_attention_heads, S, K]", ""},
-    {Value::AttentionProbabilities, Owner::Attention, "attention_probabilities", HeldBy::Mla, true, true,
+    {Value::Decays, Owner::Attention, "decays", HeldBy::Kda, true, Staged::Never, kKdaHeads, ""},
+    {Value::Betas, Owner::Attention, "betas", HeldBy::Kda, true, Staged::Never, "[S, num_heads]", ""},
+    {Value::AttentionScores, Owner::Attention, "attention_scores", HeldBy::Mla, true, Staged::Always,
      "[num_attention_heads, S, K]", ""},
-    {Value::StateInput, Owner::Attention, "state_input", HeldBy::Kda, true, false, kState, ""},
-    {Value::States, Owner::Attention, "states", HeldBy::Kda, false, true, "[S, num_heads, head_dim, head_dim]", ""},
-    {Value::AttentionHeadOutputs, Owner::Attention, "attention_head_outputs", HeldBy::EveryBlock, true, false, kKdaHeads,
-     "[S, num_attention_heads, v_head_dim]"},
-    {Value::StateOutput, Owner::Attention, "state_output", HeldBy::Kda, true, false, kState, ""},
-    {Value::ConvState, Owner::Attention, "conv_state", HeldBy::Kda, true, false,
+    {Value::AttentionProbabilities, Owner::Attention, "attention_probabilities", HeldBy::Mla, true, Staged::Always,
+     "[num_attention_heads, S, K]", ""},
+    {Value::StateInput, Owner::Attention, "state_input", HeldBy::Kda, true, Staged::Never, kState, ""},
+    {Value::States, Owner::Attention, "states", HeldBy::Kda, false, Staged::Always, "[S, num_heads, head_dim, head_dim]", ""},
+    {Value::AttentionHeadOutputs, Owner::Attention, "attention_head_outputs", HeldBy::EveryBlock, true, Staged::Never,
+     kKdaHeads, "[S, num_attention_heads, v_head_dim]"},
+    {Value::StateOutput, Owner::Attention, "state_output", HeldBy::Kda, true, Staged::Never, kState, ""},
+    {Value::ConvState, Owner::Attention, "conv_state", HeldBy::Kda, true, Staged::Never,
      "[short_conv_kernel_size - 1, 3 * num_heads * head_dim]", ""},
-    {Value::ONorm, Owner::Attention, "o_norm.output", HeldBy::Kda, true, false, kKdaRow, ""},
-    {Value::AttentionOutput, Owner::Layer, "attention_output", HeldBy::EveryBlock, true, false, kStream, ""},
-    {Value::MlpInput, Owner::Mlp, "input", HeldBy::EveryBlock, true, false, kStream, ""},
-    {Value::GateProj, Owner::Mlp, "gate_proj.output", HeldBy::Dense, true, false, "[S, intermediate_size]", ""},
-    {Value::UpProj, Owner::Mlp, "up_proj.output", HeldBy::Dense, true, false, "[S, intermediate_size]", ""},
-    {Value::RouterLogits, Owner::Mlp, "router_logits", HeldBy::Moe, true, false, "[S, num_experts]", ""},
-    {Value::ExpertIndices, Owner::Mlp, "expert_indices", HeldBy::Moe, true, false, kChosen, ""},
-    {Value::ExpertWeights, Owner::Mlp, "expert_weights", HeldBy::Moe, true, false, kChosen, ""},
-    {Value::ExpertOutputs, Owner::Mlp, "expert_outputs", HeldBy::Moe, true, true, "[S, num_experts_per_token, hidden_size]",
-     ""},
-    {Value::RoutedOutput, Owner::Mlp, "routed_output", HeldBy::Moe, true, false, kStream, ""},
-    {Value::SharedGateProj, Owner::Mlp, "shared_experts.gate_proj.output", HeldBy::Moe, true, false, kSharedRow, ""},
-    {Value::SharedUpProj, Owner::Mlp, "shared_experts.up_proj.output", HeldBy::Moe, true, false, kSharedRow, ""},
-    {Value::SharedExpertOutput, Owner::Mlp, "shared_expert_output", HeldBy::Moe, true, false, kStream, ""},
-    {Value::MlpOutput, Owner::Layer, "mlp_output", HeldBy::EveryBlock, true, false, kStream, ""},
-    {Value::LayerOutput, Owner::Layer, "layer_output", HeldBy::EveryBlock, true, false, kStream, ""},
-    {Value::Norm, Owner::Model, "norm", HeldBy::Model, true, false, kStream, ""},
-    {Value::Logits, Owner::Model, "logits", HeldBy::Model, true, false, "[S, vocab_size]", ""},
-    {Value::NextTokenProbs, Owner::Model, "next_token_probs", HeldBy::Model, false, false, "[vocab_size]", ""},
+    {Value::ONorm, Owner::Attention, "o_norm.output", HeldBy::Kda, true, Staged::Never, kKdaRow, ""},
+    {Value::AttentionOutput, Owner::Layer, "attention_output", HeldBy::EveryBlock, true, Staged::Never, kStream, ""},
+    {Value::MlpInput, Owner::Mlp, "input", HeldBy::EveryBlock, true, Staged::Never, kStream, ""},
+    {Value::GateProj, Owner::Mlp, "gate_proj.output", HeldBy::Dense, true, Staged::Never, "[S, intermediate_size]", ""},
+    {Value::UpProj, Owner::Mlp, "up_proj.output", HeldBy::Dense, true, Staged::Never, "[S, intermediate_size]", ""},
+    {Value::RouterLogits, Owner::Mlp, "router_logits", HeldBy::Moe, true, Staged::Never, "[S, num_experts]", ""},
+    {Value::ExpertIndices, Owner::Mlp, "expert_indices", HeldBy::Moe, true, Staged::Never, kChosen, ""},
+    {Value::ExpertWeights, Owner::Mlp, "expert_weights", HeldBy::Moe, true, Staged::Never, kChosen, ""},
+    {Value::ExpertOutputs, Owner::Mlp, "expert_outputs", HeldBy::Moe, true, Staged::Always,
+     "[S, num_experts_per_token, hidden_size]", ""},
+    {Value::RoutedOutput, Owner::Mlp, "routed_output", HeldBy::Moe, true, Staged::Never, kStream, ""},
+    {Value::SharedGateProj, Owner::Mlp, "shared_experts.gate_proj.output", HeldBy::Moe, true, Staged::Never, kSharedRow, ""},
+    {Value::SharedUpProj, Owner::Mlp, "shared_experts.up_proj.output", HeldBy::Moe, true, Staged::Never, kSharedRow, ""},
+    {Value::SharedExpertOutput, Owner::Mlp, "shared_expert_output", HeldBy::Moe, true, Staged::Never, kStream, ""},
+    {Value::MlpOutput, Owner::Layer, "mlp_output", HeldBy::EveryBlock, true, Staged::Never, kStream, ""},
+    {Value::LayerOutput, Owner::Layer, "layer_output", HeldBy::EveryBlock, true, Staged::Never, kStream, ""},
+    {Value::Norm, Owner::Model, "norm", HeldBy::Model, true, Staged::Never, kStream, ""},
+    {Value::Logits, Owner::Model, "logits", HeldBy::Model, true, Staged::Never, "[S, vocab_size]", ""},
+    {Value::NextTokenProbs, Owner::Model, "next_token_probs", HeldBy::Model, false, Staged::Never, "[vocab_size]", ""},
 }};
 
 constexpr bool in_order() {
@@ -96,30 +98,37 @@ struct Alias {
   Owner owner;
   std::string_view name;
   Value value;
+  HeldBy held_by;  // the module, which fewer blocks may have than have the value
 };
 constexpr Alias kAliases[] = {
-    {Owner::Model, "embed_tokens.output", Value::TokenEmbeddings},
-    {Owner::Model, "norm.output", Value::Norm},
-    {Owner::Model, "lm_head.output", Value::Logits},
-    {Owner::Layer, "input", Value::LayerInput},
-    {Owner::Layer, "output", Value::LayerOutput},
-    {Owner::Layer, "input_layernorm.output", Value::AttentionInput},
-    {Owner::Layer, "post_attention_layernorm.output", Value::MlpInput},
-    {Owner::Attention, "o_proj.output", Value::AttentionOutput},
-    {Owner::Attention, "output", Value::AttentionOutput},
-    {Owner::Mlp, "gate.output", Value::RouterLogits},
-    {Owner::Mlp, "router.output", Value::RouterLogits},
-    {Owner::Mlp, "shared_experts.down_proj.output", Value::SharedExpertOutput},
-    {Owner::Mlp, "shared_experts.output", Value::SharedExpertOutput},
-    {Owner::Mlp, "down_proj.output", Value::MlpOutput},
-    {Owner::Mlp, "output", Value::MlpOutput},
+    {Owner::Model, "embed_tokens.output", Value::TokenEmbeddings, HeldBy::Model},
+    {Owner::Model, "norm.output", Value::Norm, HeldBy::Model},
+    {Owner::Model, "lm_head.output", Value::Logits, HeldBy::Model},
+    {Owner::Layer, "input", Value::LayerInput, HeldBy::EveryBlock},
+    {Owner::Layer, "output", Value::LayerOutput, HeldBy::EveryBlock},
+    {Owner::Layer, "input_layernorm.output", Value::AttentionInput, HeldBy::EveryBlock},
+    {Owner::Layer, "post_attention_layernorm.output", Value::MlpInput, HeldBy::EveryBlock},
+    {Owner::Attention, "o_proj.output", Value::AttentionOutput, HeldBy::EveryBlock},
+    {Owner::Attention, "output", Value::AttentionOutput, HeldBy::EveryBlock},
+    {Owner::Mlp, "gate.output", Value::RouterLogits, HeldBy::Moe},
+    {Owner::Mlp, "router.output", Value::RouterLogits, HeldBy::Moe},
+    {Owner::Mlp, "shared_experts.down_proj.output", Value::SharedExpertOutput, HeldBy::Moe},
+    {Owner::Mlp, "shared_experts.output", Value::SharedExpertOutput, HeldBy::Moe},
+    {Owner::Mlp, "down_proj.output", Value::MlpOutput, HeldBy::Dense},
+    {Owner::Mlp, "output", Value::MlpOutput, HeldBy::EveryBlock},
 };
 
-std::optional<Value> find_value(Owner owner, std::string_view name) {
+// What a name means, and which blocks have something of that name.
+struct Meaning {
+  Value value;
+  HeldBy held_by;
+};
+
+std::optional<Meaning> find_meaning(Owner owner, std::string_view name) {
   for (const ValueInfo& info : kTable)
-    if (info.owner == owner && info.name == name) return info.value;
+    if (info.owner == owner && info.name == name) return Meaning{info.value, info.held_by};
   for (const Alias& alias : kAliases)
-    if (alias.owner == owner && alias.name == name) return alias.value;
+    if (alias.owner == owner && alias.name == name) return Meaning{alias.value, alias.held_by};
   return std::nullopt;
 }
 
@@ -252,6 +261,12 @@ bool passes_before(const Site& a, const Site& b) {
 
 const ValueInfo& value_info(Value value) { return kTable[static_cast<size_t>(value)]; }
 
+bool is_staged(Value value, BlockKind block) {
+  const ValueInfo& info = value_info(value);
+  if (!holds(block, info.held_by)) return false;
+  return info.staged == Staged::Always || (info.staged == Staged::InMla && block.attention == Attention::Mla);
+}
+
 std::string name_of(const Site& site, std::span<const BlockKind> blocks) {
   const ValueInfo& info = value_info(site.value);
   if (info.owner == Owner::Model) return std::string(info.name);
@@ -267,23 +282,19 @@ Site find_site(std::string_view text, std::span<const BlockKind> blocks) {
   const Name name(text);
   if (name.has_layer() && name.layer() >= blocks.size())
     raise(ErrorCode::NotFound, "{}: there is no such layer; expected 0 to {}", name.shown(), blocks.size() - 1);
-  const std::optional<Value> value = find_value(name.owner(), name.value());
-  if (!value) raise_unknown(name, blocks);
-  if (!name.has_layer()) return {*value};
+  const std::optional<Meaning> meaning = find_meaning(name.owner(), name.value());
+  if (!meaning) raise_unknown(name, blocks);
+  if (!name.has_layer()) return {meaning->value};
   const BlockKind kind = blocks[name.layer()];
 
   if (name.owner() == Owner::Attention && name.module() != attention_name(kind)) {
     const bool is_its_path = name.is_checkpoint_path() && name.module() == "self_attn";  // KDA's too, in the checkpoint
-    if (!is_its_path) raise_unavailable(name, describe(kind, Owner::Attention), pointer_to(*value, name, kind, blocks));
+    if (!is_its_path) raise_unavailable(name, describe(kind, Owner::Attention), pointer_to(meaning->value, name, kind, blocks));
   }
   if (name.module() == "block_sparse_moe" && kind.feed_forward != FeedForward::Moe)
-    raise_unavailable(name, describe(kind, Owner::Mlp), pointer_to(*value, name, kind, blocks));
-  const ValueInfo& info = value_info(*value);
-  if (!holds(kind, info.held_by)) raise_unavailable(name, describe(kind, info.owner), "");
-  // down_proj is a dense MLP's: a mixture's output is that of no single projection.
-  if (name.owner() == Owner::Mlp && name.value() == "down_proj.output" && kind.feed_forward == FeedForward::Moe)
-    raise_unavailable(name, describe(kind, Owner::Mlp), "");
-  return {*value, static_cast<int>(name.layer())};
+    raise_unavailable(name, describe(kind, Owner::Mlp), pointer_to(meaning->value, name, kind, blocks));
+  if (!holds(kind, meaning->held_by)) raise_unavailable(name, describe(kind, name.owner()), "");
+  return {meaning->value, static_cast<int>(name.layer())};
 }
 
 std::vector<OfferedValue> support(std::span<const BlockKind> blocks) {
@@ -291,8 +302,7 @@ std::vector<OfferedValue> support(std::span<const BlockKind> blocks) {
   const auto add = [&](const ValueInfo& info, int layer) {
     const Site site = {info.value, layer};
     const bool of_mla = layer != Site::kModel && blocks[static_cast<size_t>(layer)].attention == Attention::Mla;
-    // MLA forms neither from the latents unless somebody looks; KDA has both anyway.
-    const bool staged = info.staged || (of_mla && (info.value == Value::AttentionKeys || info.value == Value::AttentionValues));
+    const bool staged = layer != Site::kModel && is_staged(info.value, blocks[static_cast<size_t>(layer)]);
     offered.push_back(
         {name_of(site, blocks), site, of_mla && !info.mla_shape.empty() ? info.mla_shape : info.shape, info.writable, staged});
   };

@@ -88,6 +88,9 @@ enum class Owner : uint8_t { Model, Layer, Attention, Mlp };
 /// Which blocks have a value of a block.
 enum class HeldBy : uint8_t { Model, EveryBlock, Kda, Mla, Dense, Moe };
 
+/// Where a value is formed only if it is asked for, by a path of its own that may move logits by 1e-5.
+enum class Staged : uint8_t { Never, InMla, Always };
+
 /// A row of the table.
 struct ValueInfo {
   Value value;
@@ -95,11 +98,14 @@ struct ValueInfo {
   std::string_view name;  ///< "attention_scores", "q_proj.output": the last part of the standard name
   HeldBy held_by;
   bool writable;
-  bool staged;                 ///< formed only where it is asked for, by a path of its own that may move logits by 1e-5
+  Staged staged;
   std::string_view shape;      ///< of one prompt, in words of config.json; S: tokens of the step, K: all tokens so far
   std::string_view mla_shape;  ///< where MLA's is another one, else empty
 };
 const ValueInfo& value_info(Value value);
+
+/// Whether such a block has the value, and only a staged path forms it there.
+bool is_staged(Value value, BlockKind block);
 
 /// The standard name: "layers.3.layer_output", "layers.0.linear_attn.decays", "norm".
 /// @pre the site's layer is one of the blocks, if it has one

@@ -24,8 +24,6 @@ inline std::vector<float> floats(const Tensor& t) {
   return all;
 }
 
-inline MatView<float> matrix(const Tensor& t) { return {t.as<float>(), t.shape()[0], t.elements() / t.shape()[0]}; }
-
 /// Changes each element of a value of floats.
 inline TraceEdit each(std::function<float(float)> f) {
   return [f = std::move(f)](const TracedValue& value) {

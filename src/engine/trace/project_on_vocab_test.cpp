@@ -5,7 +5,6 @@
 namespace kilin {
 namespace {
 
-using testing::matrix;
 using testing::some_ids;
 
 class ProjectOnVocab : public testing::TraceTest {};
@@ -14,7 +13,7 @@ TEST_F(ProjectOnVocab, OfTheLastLayersOutputIsTheModelsOwnLogits) {
   const std::vector<int32_t> ids = some_ids(300, 71);  // more than one block of rows
   const Saved saved = run({{ids}}, {"layers.5.layer_output"});
   std::vector<float> logits(ids.size() * engine().config().vocab_size);
-  project_on_vocab(engine(), matrix(saved.begin()->second->of(0)), {logits.data(), ids.size(), engine().config().vocab_size});
+  project_on_vocab(engine(), saved.begin()->second->of(0).matrix(), {logits.data(), ids.size(), engine().config().vocab_size});
   EXPECT_BYTES_EQ(logits, plain_logits(ids));
 }
 

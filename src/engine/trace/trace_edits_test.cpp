@@ -6,7 +6,6 @@ namespace {
 
 using testing::each;
 using testing::floats;
-using testing::matrix;
 using testing::some_ids;
 
 class TraceEdits : public testing::TraceTest {
@@ -100,7 +99,7 @@ TEST_F(TraceEdits, OneOnAStepOfGenerationIsThatOfAPrefillAtThatPosition) {
     const auto logits = prefill.save("logits");
     prefill.run();
     for (size_t i = 0; i < rows.size(); ++i) {
-      const auto row = matrix(logits->of(0))[kRow + i];
+      const auto row = logits->of(0).matrix()[kRow + i];
       EXPECT_CLOSE_TO_MAX(floats(rows[i]->of(0)), row, 1e-5) << name << ", row " << i;
     }
   }

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/float_mode.h"
+#include "model/ops.h"
 
 namespace kilin {
 
@@ -11,17 +12,6 @@ namespace {
 
 // Leaves a pass of which nothing more is wanted.
 struct NothingMoreIsWanted {};
-
-MatView<float> matrix(const Tensor& t) { return {t.as<float>(), t.shape()[0], t.shape()[1]}; }
-
-// Probabilities of a row of logits.
-void softmax(const KernelTable& kernels, std::span<const float> logits, std::span<float> p) {
-  float max = 0;
-  double sum = 0;
-  kernels.max_and_exp_sum(logits.data(), logits.size(), 1.0f, max, sum);
-  kernels.exp_shifted(logits.data(), logits.size(), max, 1.0f, p.data());
-  for (float& x : p) x = static_cast<float>(x / sum);
-}
 
 MemoryPools pools_for(Engine& engine, std::span<const TracePrompt> prompts, const TraceOptions& options) {
   size_t pages = 0;
@@ -104,12 +94,12 @@ class TraceRun final : public Taps {
       batch_.want_all_rows();  // for their final norm; the product with lm_head is another affair
     }
     const Tensor hidden(DType::f32, {ids_.size(), engine_.config().hidden_size});
-    model_.forward(ctx_, batch_.view(*pools_), matrix(hidden));
+    model_.forward(ctx_, batch_.view(*pools_), hidden.matrix());
     for (size_t n = 0; n < sequences_.size(); ++n)
       sequences_[n].ids.insert(sequences_[n].ids.end(), ids_.begin() + static_cast<std::ptrdiff_t>(cu_seqlens_[n]),
                                ids_.begin() + static_cast<std::ptrdiff_t>(cu_seqlens_[n + 1]));
-    const Tensor last = show_logits(matrix(hidden), samples);
-    if (samples) sample(matrix(last));
+    const Tensor last = show_logits(hidden.matrix(), samples);
+    if (samples) sample(last.matrix());
   }
 
   // The step's tokens, and whatever is made of them.
@@ -141,21 +131,21 @@ class TraceRun final : public Taps {
     Tensor last(DType::f32, {prompts, vocab});
     if (all) {
       const Tensor logits(DType::f32, {hidden.rows(), vocab});
-      model_.logits(ctx_, hidden, matrix(logits));
+      model_.logits(ctx_, hidden, logits.matrix());
       at({Value::Logits}, logits.view());
-      for (size_t n = 0; n < prompts; ++n) std::ranges::copy(matrix(logits)[cu_seqlens_[n + 1] - 1], matrix(last).row(n));
+      for (size_t n = 0; n < prompts; ++n) std::ranges::copy(logits.matrix()[cu_seqlens_[n + 1] - 1], last.matrix().row(n));
     } else {
       const Tensor rows(DType::f32, {prompts, hidden.cols()});
-      for (size_t n = 0; n < prompts; ++n) std::ranges::copy(hidden[cu_seqlens_[n + 1] - 1], matrix(rows).row(n));
-      model_.logits(ctx_, matrix(rows), matrix(last));
+      for (size_t n = 0; n < prompts; ++n) std::ranges::copy(hidden[cu_seqlens_[n + 1] - 1], rows.matrix().row(n));
+      model_.logits(ctx_, rows.matrix(), last.matrix());
     }
     // Asked again: a reader who held the logits may want these only now.
     if (observer_.wants(probabilities)) {
       const Tensor p(DType::f32, {prompts, vocab});
       parts_.clear();
       for (size_t n = 0; n < prompts; ++n) {
-        softmax(engine_.kernels(), matrix(last)[n], matrix(p)[n]);
-        parts_.push_back({matrix(p).row(n), DType::f32, {vocab}});
+        softmax(engine_.kernels(), last.matrix()[n], p.matrix()[n]);
+        parts_.push_back({p.matrix().row(n), DType::f32, {vocab}});
       }
       at_sequences(probabilities.site, parts_);
     }

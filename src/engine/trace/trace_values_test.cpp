@@ -7,7 +7,6 @@ namespace kilin {
 namespace {
 
 using testing::floats;
-using testing::matrix;
 using testing::some_ids;
 
 class TraceValues : public testing::TraceTest {
@@ -136,7 +135,7 @@ TEST_F(TraceValues, ProbabilitiesOfTheNextTokenAreThoseOfTheLastRow) {
   const Saved s = run({{some_ids(9, 6)}, {some_ids(4, 7)}}, {"logits", "next_token_probs"});
   for (size_t n = 0; n < 2; ++n) {
     const Tensor& logits = s.at("logits")->of(n);
-    const auto row = matrix(logits)[logits.shape()[0] - 1];
+    const auto row = logits.matrix()[logits.shape()[0] - 1];
     std::vector<float> expected;
     double sum = 0;
     for (float x : row) sum += std::exp(double{x});
