@@ -77,7 +77,8 @@ def edited(model, prompts, max_new_tokens: int, sampling, edit: Edit) -> Iterato
 
 def ended(model, ids: list[int]) -> Generation:
     """An answer up to its first stop id."""
-    stops = [n for n, i in enumerate(ids) if i in set(model.stop_ids)]
+    stop_ids = set(model.stop_ids)
+    stops = [n for n, i in enumerate(ids) if i in stop_ids]
     if stops:
         ids = ids[: stops[0] + 1]
     shown = ids[: stops[0]] if stops else ids
@@ -88,13 +89,13 @@ def edited_text(model, prompts, max_new_tokens: int, sampling, edit: Edit) -> It
     """Pieces of text of one prompt as they come."""
     decoder, stop_ids, done = codecs.getincrementaldecoder("utf-8")("replace"), set(model.stop_ids), 0
     for outputs in edited(model, prompts, max_new_tokens, sampling, edit):
-        ids = outputs[0]
-        for token in ids[done:]:
-            if not stop_ids.intersection(ids[: done + 1]):
-                piece = decoder.decode(model._core.decode([token]))
-                if piece:
-                    yield piece
-            done += 1
+        new, done = outputs[0][done:], len(outputs[0])
+        for token in new:
+            if token in stop_ids:  # the last: what comes behind it is no part of the answer
+                break
+            piece = decoder.decode(model._core.decode([token]))
+            if piece:
+                yield piece
     rest = decoder.decode(b"", True)
     if rest:
         yield rest

@@ -38,6 +38,10 @@ class Prompt:
     def probabilities(self, next_token_probs) -> dict[str, np.ndarray]:
         """Probability of each group: of `next_token_probs` [..., vocab] the sum over its tokens, [...]."""
         probs = np.asarray(next_token_probs)
+        for name, ids in self.targets.items():
+            for i in ids:
+                if not 0 <= i < probs.shape[-1]:
+                    raise InvalidArgument(f"target {name!r}: token id {i} is outside of the vocabulary: 0 to {probs.shape[-1] - 1}")
         return {name: probs[..., sorted(set(ids))].sum(axis=-1) for name, ids in self.targets.items()}
 
 
@@ -46,10 +50,12 @@ def ids_of(model, prompt: PromptLike) -> list[int]:
     if isinstance(prompt, str):
         return model.tokenize(prompt)
     if isinstance(prompt, Prompt):
-        return list(prompt.ids)
+        prompt = prompt.ids
     ids = np.asarray(prompt)
     if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
         raise InvalidArgument(f"a prompt is {prompt!r:.80}; expected a text or a list of token ids")
+    for i in ids[(ids < 0) | (ids >= model.vocab_size)][:1]:  # here, where numbers beyond int32 are still what they are
+        raise InvalidArgument(f"token id {i} is outside of the vocabulary: 0 to {model.vocab_size - 1}")
     return [int(i) for i in ids]
 
 

@@ -61,13 +61,21 @@ class StepView:
 
     # --- edits that take several values ---
 
+    def _numbers(self, layers: int | Sequence[int]) -> list[int]:
+        """Layers in the order of the pass; negative numbers count from the last."""
+        chosen, count = [layers] if np.isscalar(layers) else layers, self._layers()
+        for layer in chosen:
+            if not -count <= layer < count:
+                raise InvalidArgument(f"there is no layer {layer}; expected {-count} to {count - 1}")
+        return sorted({layer % count for layer in chosen})
+
     def steer(self, layers: int | Sequence[int], vector, factor: float = 1.0, position=slice(None)) -> None:
         """Adds `factor * vector` to the stream after each of the layers: layer_output[:, position] += factor * vector.
 
         :param vector: [hidden_size], or what broadcasts to [B, positions, hidden_size]
         :param position: an index or slice of the step's tokens; -1 is the last
         """
-        for layer in sorted([layers] if np.isscalar(layers) else layers):
+        for layer in self._numbers(layers):
             output = self.layers[layer].layer_output
             output[:, position] += np.float32(factor) * np.asarray(vector, np.float32)
 
@@ -87,8 +95,10 @@ class StepView:
         """
         if mode not in ("reroute", "zero"):
             raise InvalidArgument(f"mode is {mode!r}; expected 'reroute' or 'zero'")
-        chosen = np.atleast_1d(np.asarray(experts))
-        for layer in sorted([layers] if np.isscalar(layers) else layers):
+        chosen, count = np.atleast_1d(np.asarray(experts)), self._trace._model.config["num_experts"]
+        for expert in chosen[(chosen < 0) | (chosen >= count)][:1]:
+            raise InvalidArgument(f"there is no expert {expert}; expected 0 to {count - 1}")
+        for layer in self._numbers(layers):
             mlp = self.layers[layer].mlp
             if mode == "reroute":
                 # The selection adds a bias to the sigmoid: one with a large bias may be chosen still, with a weight of 0.

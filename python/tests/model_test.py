@@ -96,6 +96,10 @@ def test_steering_adds_to_the_stream(model, text):
         after = t.layers[3].layer_input.save()
     np.testing.assert_array_equal(after[:, :-1], before[:, :-1])
     np.testing.assert_array_equal(after[:, -1], before[:, -1] + np.float32(0.5))
+    with model.trace(text) as t:
+        t.steer([-1, 0], 0.0)  # in the order of the pass, whatever the order of the list
+    with pytest.raises(ValueError, match="there is no layer 6; expected -6 to 5"), model.trace(text) as t:
+        t.steer([0, 6], 0.0)
 
 
 def test_ablated_experts_give_nothing(model, text):
@@ -115,6 +119,9 @@ def test_ablated_experts_give_nothing(model, text):
         np.testing.assert_array_equal(t.layers[1].mlp.expert_weights, np.where(np.isin(plain, gone), 0, weights))
     with pytest.raises(ValueError, match="mode"), model.trace(text) as t:
         t.ablate_experts(1, 0, mode="drop")
+    for experts in (-1, model.config["num_experts"]):
+        with pytest.raises(ValueError, match=f"there is no expert {experts}"), model.trace(text) as t:
+            t.ablate_experts(1, experts, mode="zero")
 
 
 def test_patchscope_of_a_prompt_into_itself_changes_nothing(model, text):

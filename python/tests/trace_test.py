@@ -136,6 +136,19 @@ def test_an_exception_leaves_the_model_usable(model, text):
         t.logits
 
 
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_values_that_are_no_numbers_end_nothing_but_the_pass(model, text, number):
+    before = model.logits(text)
+    for offered in model.support():
+        layer = offered["name"].split(".")[1] if offered["name"].startswith("layers") else "3"
+        if not offered["writable"] or layer not in "13" or offered["name"].endswith(("input_ids", "indices", "state_input")):
+            continue
+        with model.trace(text) as t:
+            t.value(offered["name"])[:] = number
+            assert t.next_token_probs.shape == (1, model.vocab_size)
+    np.testing.assert_array_equal(model.logits(text), before)
+
+
 def test_stop_ends_the_pass(model, text):
     with model.trace(text) as t:
         x = t.layers[0].layer_output.save()
@@ -148,7 +161,9 @@ def test_stop_ends_the_pass(model, text):
 
 def test_bad_input_is_a_value_error(model):
     for prompt, message in [([], "prompt 0 is empty"), ([5, model.vocab_size], "outside of the vocabulary"),
-                            ([1.5, 2.0], "expected a text or a list of token ids")]:
+                            ([1, -1], "token id -1 is outside"), ([2**32 + 5], "token id 4294967301 is outside"),
+                            (np.array([2**31], np.uint64), "outside"), ([2**70], "expected a text or a list of token ids"),
+                            ([1.5, 2.0], "expected a text or a list of token ids"), ([[1], []], "prompt 1 is empty")]:
         with pytest.raises(ValueError, match=message):
             model.trace(prompt)
     with pytest.raises(ValueError, match="temperature"):
