@@ -1,5 +1,6 @@
 // kilin trace: inner values of a pass, as NumPy files.
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -48,7 +49,10 @@ std::vector<Save> parse_saves(const std::vector<std::string>& texts) {
     const size_t at = text.find('=');
     if (at == std::string::npos || at == 0 || at + 1 == text.size())
       raise(ErrorCode::InvalidArgument, "--save is '{}'; expected NAME=FILE", printable(text));
-    saves.push_back({text.substr(0, at), text.substr(at + 1)});
+    Save save = {text.substr(0, at), text.substr(at + 1)};
+    if (std::ranges::find(saves, save.file, &Save::file) != saves.end())
+      raise(ErrorCode::InvalidArgument, "--save names the file '{}' twice; expected one for each value", printable(save.file));
+    saves.push_back(std::move(save));
   }
   return saves;
 }

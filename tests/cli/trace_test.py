@@ -57,6 +57,7 @@ class Trace(ProgramTest):
     def test_arguments_that_do_nothing_are_usage_errors(self):
         for args in (("--ids", "1"), ("--save", "logits=x.npy"), ("--list", "--ids", "1"), ("--ids", "1", "--save", "logits"),
                      ("--ids", "1", "--save", "=x"), ("--ids", "1", "--save", "logits="),
+                     ("--ids", "1", "--save", "logits=x.npy", "--save", "norm=x.npy"),
                      ("--ids", "1", "--step", "1", "--save", "logits=x.npy"), ("--ids", "4096", "--save", "logits=x.npy")):
             self.refusal(USAGE, "trace", TINY, *args)
 
