@@ -24,7 +24,7 @@ TEST_F(TraceValues, InputAndContributionsAreTheOutputOfEveryLayer) {
   std::vector<std::string> names;
   for (size_t l = 0; l < layers; ++l)
     for (const char* value : {"layer_input", "attention_output", "mlp_output", "layer_output"})
-      names.push_back("layers." + std::to_string(l) + "." + value);
+      names.push_back(fmt::format("layers.{}.{}", l, value));
   const Saved saved = run({{some_ids(70, 1)}}, names);
   for (size_t l = 0; l < layers; ++l) {
     const Tensor* parts[4];
@@ -62,7 +62,7 @@ TEST_F(TraceValues, StatesEndInTheOutputStateAndBeginWithNone) {
 // them, so that they, the decays and the betas are the kernel's inputs.
 TEST_F(TraceValues, StatesAndHeadOutputsAreThoseOfARecurrenceByHand) {
   constexpr size_t kTokens = 40, kHeads = 4, kDim = 64;
-  const auto name = [](const char* value) { return std::string("layers.1.linear_attn.") + value; };
+  const auto name = [](const char* value) { return fmt::format("layers.1.linear_attn.{}", value); };
   const Saved s =
       run({{some_ids(kTokens, 4)}}, {name("attention_queries"), name("attention_keys"), name("attention_values"),
                                      name("decays"), name("betas"), name("states"), name("attention_head_outputs")});
@@ -100,7 +100,7 @@ TEST_F(TraceValues, StatesAndHeadOutputsAreThoseOfARecurrenceByHand) {
 
 TEST_F(TraceValues, AttentionIsThatOfTheShownQueriesKeysAndValues) {
   constexpr size_t kTokens = 30, kHeads = 4, kQuery = 96, kValue = 64;
-  const auto name = [](const char* value) { return std::string("layers.3.self_attn.") + value; };
+  const auto name = [](const char* value) { return fmt::format("layers.3.self_attn.{}", value); };
   const Saved s = run({{some_ids(kTokens, 5)}},
                       {name("attention_queries"), name("attention_keys"), name("attention_values"), name("attention_scores"),
                        name("attention_probabilities"), name("attention_head_outputs")});
