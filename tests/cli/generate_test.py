@@ -10,6 +10,7 @@ GREEDY = ("--temp", "0", "--ignore-eos", "--json")
 
 
 class Generate(ProgramTest):
+    @unittest.skipIf(SANITIZED, "minutes of what shorter texts reach")
     def test_greedy_texts_are_the_references(self):
         for case in EXPECTED:
             with self.subTest(prompt=case["prompt"]):

@@ -5,7 +5,7 @@ import subprocess
 import time
 import unittest
 
-from program import IDS_ONLY, KILIN, TINY, FAILURE, USAGE, ProgramTest, read_npy
+from program import IDS_ONLY, KILIN, SANITIZED, TINY, FAILURE, USAGE, ProgramTest, read_npy
 
 IDS = "1197,431,333,443,670,112,357,100,59"
 
@@ -31,6 +31,7 @@ class Quantize(ProgramTest):
         self.assertEqual(report["bytes"], self.out.stat().st_size)
         self.assertLess(self.difference(self.out), 1e-5)
 
+    @unittest.skipIf(SANITIZED, "minutes of what one type reaches")
     def test_coarser_types_are_smaller_and_err_more(self):
         sizes, errors = [], []
         for kind in ("q8_0", "q4_k_m"):
