@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/version.h"
 #include "engine/engine.h"
+#include "engine/lens/lens.h"
 #include "engine/loaded_model.h"
 #include "engine/request.h"
 #include "engine/trace/interleaved_trace.h"
