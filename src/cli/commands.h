@@ -15,6 +15,7 @@ void add_chat(CLI::App& app, Context& context);
 void add_tokenize(CLI::App& app, Context& context);
 void add_logits(CLI::App& app, Context& context);
 void add_trace(CLI::App& app, Context& context);
+void add_lens(CLI::App& app, Context& context);
 void add_quantize(CLI::App& app, Context& context);
 void add_perplexity(CLI::App& app, Context& context);
 void add_inspect(CLI::App& app, Context& context);

@@ -45,6 +45,7 @@ void describe_program(CLI::App& app, Context& context) {
   add_tokenize(app, context);
   add_logits(app, context);
   add_trace(app, context);
+  add_lens(app, context);
   add_quantize(app, context);
   add_perplexity(app, context);
   add_inspect(app, context);

@@ -7,7 +7,7 @@ import unittest
 
 from program import IDS_ONLY, KILIN, ROOT, FAILURE, SUCCESS, TIMEOUT_S, TINY, USAGE, ProgramTest, kilin
 
-COMMANDS = ("generate", "chat", "tokenize", "logits", "trace", "quantize", "perplexity", "inspect", "verify", "synth", "bench",
+COMMANDS = ("generate", "chat", "tokenize", "logits", "trace", "lens", "quantize", "perplexity", "inspect", "verify", "synth", "bench",
             "info")
 
 
