@@ -1,4 +1,4 @@
-"""A headless Chromium that a test drives by the DevTools protocol, over two pipes: no port, and nothing beyond Debian's package.
+"""A headless Chromium that a test drives by the DevTools protocol over two pipes: no port, and no package but Debian's own.
 
     with Browser(folder) as browser:
         browser.window(width=380, height=800, scheme="dark")
@@ -42,9 +42,9 @@ class Browser:
             os.dup2(ends[0], 3)
             os.dup2(ends[1], 4)
 
-        args = [find_chromium(), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe",
-                "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-extensions",
-                "--disable-features=DialMediaRouteProvider,MediaRouter", f"--user-data-dir={self.folder}", "about:blank"]
+        args = [find_chromium(), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+                "--disable-background-networking", "--disable-component-update", "--disable-extensions",
+                "--remote-debugging-pipe", f"--user-data-dir={self.folder}", "about:blank"]
         self.process = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                         pass_fds=(3, 4), preexec_fn=take_places)
         for end in (its_reads, its_writes, *ends):

@@ -12,8 +12,8 @@ from program import IDS_ONLY, ROOT, TINY, ProgramTest, ids_text
 
 SKIPPED = 77
 SECTIONS = ("prompt", "logit-lens", "attention", "memory", "betas", "experts")
-HOSTILE_TOKENS = ("</script><img src=x onerror=alert(1)>", "<!--", "🐳", "שלום", "a\u202eb", "\u2028", "\n", "\0", "\x1b[31m", "'\"`${x}",
-                  "麒麟", "x" * 300, "&lt;b&gt;", " ")
+HOSTILE_TOKENS = ("</script><img src=x onerror=alert(1)>", "<!--", "🐳", "שלום", "a\u202eb", "\u2028", "\n", "\0", "\x1b[31m",
+                  "'\"`${x}", "麒麟", "x" * 300, "&lt;b&gt;", " ")
 # What a person would miss: canvases that show nothing, and parts that stick out of the page.
 FAULTS = """(() => {
   const faults = [];
@@ -26,8 +26,8 @@ FAULTS = """(() => {
     if (colors.size < (canvas.closest(".matrix") ? 3 : 1) || (colors.size === 1 && colors.has(0)))
       faults.push(`a blank canvas in ${canvas.closest("section").id}`);
   }
-  const wide = document.documentElement.clientWidth;
-  if (document.documentElement.scrollWidth > wide) faults.push(`the page is ${document.documentElement.scrollWidth} wide of ${wide}`);
+  const { clientWidth: wide, scrollWidth } = document.documentElement;
+  if (scrollWidth > wide) faults.push(`the page is ${scrollWidth} wide of ${wide}`);
   for (const node of document.querySelectorAll("main section > *, .frame, .matrix, .strip, .tools"))
     if (node.getBoundingClientRect().right > wide) faults.push(`${node.className || node.tagName} sticks out`);
   if (document.documentElement.dataset.drawn !== "true") faults.push("not drawn to the end");
@@ -114,15 +114,15 @@ class LensPage(ProgramTest):
             light = self.value("ramp.rgb.map(luminance)")
             self.assertEqual(light, sorted(light, reverse=scheme == "light"))
             self.assertGreaterEqual(self.value("""Math.min(...["ink", "muted", "accent"].map(name => {
-                const rgb = color => { const c = document.createElement("canvas").getContext("2d"); c.fillStyle = color; c.fillRect(0, 0, 1, 1);
-                                       return [...c.getImageData(0, 0, 1, 1).data].slice(0, 3); };
+                const rgb = color => color.match(/[0-9a-f]{2}/g).map(digits => parseInt(digits, 16));
                 return contrast(luminance(rgb(inks[name])), luminance(rgb(inks.surface)));
             }))"""), 4.5)
 
     def test_the_pointer_shows_figures_in_every_picture(self):
         self.open("twenty")
-        for section, places, words in (("logit-lens", 1, ("after layer", "%", "rank")), ("attention", 1, ("from token", "probability")),
-                                       ("memory", 2, ("half-life",)), ("betas", 1, ("beta",)), ("experts", 2, ("expert", "layer 1"))):
+        for section, places, words in (("logit-lens", 1, ("after layer", "%", "rank")),
+                                       ("attention", 1, ("from token", "probability")), ("memory", 2, ("half-life",)),
+                                       ("betas", 1, ("beta",)), ("experts", 2, ("expert", "layer 1"))):
             frames = self.value(f"document.querySelectorAll('#{section} .matrix').length")
             self.assertEqual(frames, places, section)
             for place in range(frames):
@@ -220,7 +220,8 @@ class LensPage(ProgramTest):
         (folder / "shape/tiktoken.model").write_text("".join(f"{b64encode(t).decode()} {i}\n" for i, t in enumerate(tokens)))
         self.output("synth", "--config", folder / "shape", "--tokenizer", folder / "shape", folder / "model")
         first = len(tokens) - len(HOSTILE_TOKENS)
-        self.output("lens", folder / "model", "--ids", ids_text([0xe4, *range(first, len(tokens))]), "-o", self.folder / "hostile.html")
+        ids = ids_text([0xe4, *range(first, len(tokens))])
+        self.output("lens", folder / "model", "--ids", ids, "-o", self.folder / "hostile.html")
         for width in (380, 1600):
             self.open("hostile", width, fragment="#token=1")
             self.assertEqual(self.value(FAULTS), [])
@@ -237,7 +238,8 @@ class LensPage(ProgramTest):
         begin = page.index('id="data">') + len('id="data">')
         end = page.index("</script>", begin)
         for change, section, words in (({"attention": {"block": 1, "layers": []}}, "attention", "no MLA layers"),
-                                       ({"kda": []}, "memory", "no KDA layers"), ({"experts": []}, "experts", "no mixture of experts")):
+                                       ({"kda": []}, "memory", "no KDA layers"),
+                                       ({"experts": []}, "experts", "no mixture of experts")):
             changed = json.dumps({**data, **change}).replace("<", "\\u003c")
             (self.folder / "changed.html").write_text(page[:begin] + changed + page[end:])
             self.open("changed")

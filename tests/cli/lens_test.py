@@ -65,7 +65,8 @@ class Lens(ProgramTest):
         data = data_of(page)
         shown = "".join(data["texts"][str(i)] for i in data["ids"])
         self.assertIn("</script><img src=x onerror=alert(1)><!-- \"'&amp; ", shown)
-        self.assertIn(r"\u0001\u001b[31m\xe2\x80\xae\xe2\x80\xa8\xc2\xa0\r\n\t\\u0041", shown)  # the tokenizer knows bytes alone
+        # The tokenizer knows what is not ASCII by its bytes alone.
+        self.assertIn(r"\u0001\u001b[31m\xe2\x80\xae\xe2\x80\xa8\xc2\xa0\r\n\t\\u0041", shown)
 
     def test_pieces_of_characters_are_shown_by_byte(self):
         data = data_of(self.page(TINY, "-p", "麒"))
@@ -87,9 +88,25 @@ class Lens(ProgramTest):
         refusal = self.refusal(USAGE, "lens", self.ids_model(model_max_length=5000), "--ids", ids_text([1] * 4097))
         self.assertIn("4097 tokens; a lens shows at most 4096", refusal)
 
-    def test_quantised_models_and_other_blocks_can_be_looked_at(self):
+    def test_quantised_models_can_be_looked_at(self):
         data = data_of(self.page(TINY, "--ids", "5,17", "--quantize", "q8_0", "--kv-type", "q8", "--threads", "1"))
         self.assertEqual(len(data["kda"]), 4)
+        gguf = self.temporary_folder() / "small.gguf"
+        self.output("quantize", TINY, gguf, "--type", "q4_0")
+        data = data_of(self.page(gguf, "-p", "The LORD"))
+        self.assertEqual((data["model"], data["ids"]), ("small.gguf", [1197, 431]))
+
+    def test_models_of_one_kind_of_block_lack_the_other(self):
+        config = json.loads((IDS_ONLY / "config.json").read_text())
+        linear, layers = config["linear_attn_config"], list(range(1, 9))
+        for changes, found in (({"linear_attn_config": {**linear, "kda_layers": layers, "full_attn_layers": []}}, (8, 0, 7)),
+                               ({"linear_attn_config": {**linear, "kda_layers": [], "full_attn_layers": layers}}, (0, 8, 7)),
+                               ({"first_k_dense_replace": 8}, (6, 2, 0))):
+            folder = self.temporary_folder()
+            (folder / "config.json").write_text(json.dumps({**config, **changes}))
+            self.output("synth", "--config", folder, folder / "model")
+            data = data_of(self.page(folder / "model", "--ids", "1,2,3"))
+            self.assertEqual((len(data["kda"]), len(data["attention"]["layers"]), len(data["experts"])), found)
 
     def test_special_tokens_are_such_only_if_asked_for(self):
         ids = data_of(self.page(TINY, "-p", "<|im_end|>", "--special"))["ids"]
@@ -108,7 +125,8 @@ class Lens(ProgramTest):
         self.assertEqual(list(folder.iterdir()), [page])
 
     def test_arguments_that_cannot_be_meant_are_usage_errors(self):
-        for args in ((), ("--ids", "1", "-p", "x"), ("-p", ""), ("--ids", "x"), ("--ids", "1", "-o", ""), ("--ids", "1", "--json")):
+        for args in ((), ("--ids", "1", "-p", "x"), ("-p", ""), ("--ids", "x"), ("--ids", "1", "-o", ""),
+                     ("--ids", "1", "--json")):
             self.refusal(USAGE, "lens", TINY, *args)
         self.refusal(FAILURE, "lens", IDS_ONLY, "-p", "text without a tokenizer")
 

@@ -22,7 +22,8 @@ function attentionSection() {
   const tokensOf = (cell) => {
     const begin = cell * block;
     const end = Math.min(begin + block, tokens) - 1;
-    return begin === end ? [`token ${begin} `, quotedAt(begin)] : [`tokens ${begin} `, quotedAt(begin), ` to ${end} `, quotedAt(end)];
+    if (begin === end) return [`token ${begin} `, quotedAt(begin)];
+    return [`tokens ${begin} `, quotedAt(begin), ` to ${end} `, quotedAt(end)];
   };
   const cellName = (cell) => textAt(cell * block);
   const cellNumber = (cell) => String(cell * block);
@@ -74,7 +75,9 @@ function attentionSection() {
       `The prompt is long: a cell stands for ${block} by ${block} tokens, and shows the largest probability among them.`));
   section.append(
     el("div", { class: "beside" },
-      el("div", {}, el("h3", {}, "Layers ", el("small", {}, "mean of the heads")), layerStrip.node, el("h3", {}, "Heads"), headsPlace),
+      el("div", {},
+        el("h3", {}, "Layers ", el("small", {}, "mean of the heads")), layerStrip.node,
+        el("h3", {}, "Heads"), headsPlace),
       el("div", {}, title,
         el("div", { class: "tools" },
           legend("probability", [0, 0.01, 0.05, 0.25, 0.5, 1].map((p) => [Math.sqrt(p), p === 0 ? "0" : `${p * 100} %`]))),

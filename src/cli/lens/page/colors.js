@@ -1,5 +1,5 @@
-// One scale of colours for every picture: from the colour of paper over green and blue to indigo, or from night to yellow in the dark
-// scheme. Lightness runs one way all along, so it can be read in grey, in print and by every kind of colour vision.
+// One scale of colours for every picture: from the colour of paper over green and blue to indigo, or from night to yellow in
+// the dark scheme. Lightness runs one way all along, so it can be read in grey, in print and by every kind of colour vision.
 
 // Control points in OKLCh, evenly spaced: lightness, chroma, hue in degrees.
 const kLightPoints = [[0.972, 0.012, 95], [0.86, 0.075, 160], [0.68, 0.105, 205], [0.47, 0.13, 260], [0.27, 0.11, 285]];

@@ -54,7 +54,8 @@ const textAt = (token) => textOf(data.ids[token]);
 
 // A token in a sentence: isolated, so that text that runs from right to left does not turn the sentence around.
 function quoted(id) {
-  const pieces = textOf(id).split("·").flatMap((piece, i) => (i === 0 ? [piece] : [el("span", { class: "space" }, "·"), piece]));
+  const space = () => el("span", { class: "space" }, "·");
+  const pieces = textOf(id).split("·").flatMap((piece, i) => (i === 0 ? [piece] : [space(), piece]));
   return el("bdi", { class: "token" }, ...pieces);
 }
 const quotedAt = (token) => quoted(data.ids[token]);

@@ -24,8 +24,7 @@ function expertsSection() {
       columns: { kind: "ticks", number: (col) => String(byLoad ? col + 1 : col) },
       width: [3, 40],
       height: 130,
-      bars: true,
-      level: even / most,
+      axis: { most: String(most), level: even / most, levelName: count(even) },
       shade: (_, col) => layer.load[experts[col]] / most,
       describe: (_, col) => [
         heading(`layer ${layer.layer}, expert ${experts[col]}`),
@@ -95,7 +94,7 @@ function expertsSection() {
     loadTitle.textContent = `Layer ${layer.layer}: tokens by expert`;
     choiceTitle.textContent = `Layer ${layer.layer}: the choices of each token, the heaviest first`;
     note.textContent = `${layer.chosen} of ${layer.experts} experts for each token; the busiest has ` +
-      `${Math.max(...layer.load)} of ${tokens} token${tokens === 1 ? "" : "s"}, ${idle} have none.`;
+      `${Math.max(...layer.load)} of ${tokens} token${tokens === 1 ? "" : "s"}; idle: ${idle}.`;
     relabel(weightLegend, weightTitle,
       [0, 0.25, 0.5, 0.75, 1].map((part) => [part, part === 0 ? "0" : (part * layer.largest_weight).toFixed(2)]));
     loadMatrix.show(load(layer));
@@ -105,7 +104,8 @@ function expertsSection() {
     { name: (each) => `layer ${each.layer}`, picture: thumbnail, choose, shape: "wide" });
 
   section.append(el("h3", {}, "Layers ", el("small", {}, "load of the experts, heaviest first")), layers.node, loadTitle, note,
-    el("div", { class: "tools options", role: "group", "aria-label": "Order of the experts" }, ...orderButtons), loadMatrix.frame,
+    el("div", { class: "tools options", role: "group", "aria-label": "Order of the experts" }, ...orderButtons),
+    loadMatrix.frame,
     choiceTitle, el("div", { class: "tools" }, weightLegend, choiceMatrix.zoom), choiceMatrix.frame);
   pressOrder(0);
   choose(0);

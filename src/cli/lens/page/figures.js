@@ -12,9 +12,10 @@ function roughPercent(part) {
   return part > 0 ? `${(part * 100).toPrecision(part >= 0.0095 ? 2 : 1)} %` : "0 %";
 }
 
-// A number of tokens: 0.0123, 1.23, 12.3, 1,234.
+// A number of tokens: 0.012, 1.23, 12.3, 50, 1,234.
 function count(number) {
   if (number === Infinity) return "∞";
+  if (Number.isInteger(number) && number < 1e6) return number.toLocaleString("en");
   if (number >= 1e6) return number.toExponential(1).replace("e+", "e");
   if (number >= 100) return Math.round(number).toLocaleString("en");
   return number.toPrecision(number >= 1 ? 3 : 2);

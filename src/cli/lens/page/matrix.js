@@ -6,13 +6,13 @@
 //   rows, cols              numbers of cells
 //   shade(row, col)         0 to 1, or NaN for nothing
 //   describe(row, col)      nodes with the cell's figures
-//   columns                 { kind: "tokens", "ticks" or "none", name(col), number(col) }
+//   columns                 { kind: "tokens", "ticks" or "none", name(col), number(col); room: pixels between numbers }
 //   rowNames, rowNumber(row)  names at the left, and what stands there where only some fit
 //   width                   [least, most] pixels of a column; smallest: where all shall be seen at once
 //   height                  pixels of a row; or square: most pixels of the side of a square whole
 //   text(row, col), mark(row, col)  what stands in a cell where there is room, and which cells have a corner
 //   choose(row, col), chosenCol(), chosenRow()  what a click means, and what is chosen
-//   bars, level             one row of bars instead of cells, with a line across them
+//   axis                    one row of bars instead of cells: { most: what the longest stands for; level, levelName: a line }
 
 class Matrix {
   constructor(spec) {
@@ -35,7 +35,7 @@ class Matrix {
   show(spec) {
     this.spec = spec;
     this.view.setAttribute("aria-label", `${spec.label}; arrow keys move from cell to cell`);
-    if (!spec.bars) this.cells = bitmapOf(spec.rows, spec.cols, spec.shade);
+    if (!spec.axis) this.cells = bitmapOf(spec.rows, spec.cols, spec.shade);
     if (this.cursor && (this.cursor.row >= spec.rows || this.cursor.col >= spec.cols)) this.cursor = null;
     this.resize();
   }
@@ -118,7 +118,8 @@ class Matrix {
     const box = this.view.getBoundingClientRect();
     const x = event.clientX - box.left;
     const col = Math.floor((x - this.geometry.left + this.view.scrollLeft) / this.geometry.width);
-    return this.spec.columns.kind === "tokens" && x >= this.geometry.left && col < this.spec.cols ? { row: this.spec.rows - 1, col } : null;
+    if (this.spec.columns.kind !== "tokens" || x < this.geometry.left || col >= this.spec.cols) return null;
+    return { row: this.spec.rows - 1, col };
   }
 
   key(event) {

@@ -41,6 +41,7 @@ function uprightSize(spec) {
 // The room for the names of rows, or for their numbers where rows are too low for names.
 const kNamedRow = 11;
 function leftOf(spec, available, height) {
+  if (spec.axis) return Math.ceil(Math.max(widthOf(spec.axis.most, kRowFont), widthOf(spec.axis.levelName, kRowFont))) + 14;
   if (!spec.rowNames) return spec.columns.kind === "none" ? 0 : 8;
   const names = height >= kNamedRow ? spec.rowNames : [rowNumber(spec, spec.rows - 1)];
   const longest = Math.max(...names.slice(0, 400).map((name) => widthOf(name, kRowFont)));

@@ -22,10 +22,14 @@ function paintMatrix(context, spec, geometry, view, cells, cursor) {
   context.beginPath();
   context.rect(g.left, g.top, view.width - g.left, view.height - g.top);
   context.clip();
-  if (spec.bars) paintBars(context, spec, g, place);
-  else paintCells(context, spec, g, place, cells);
-  paintOutlines(context, spec, g, view, place, cursor);
+  if (spec.axis) {
+    paintBars(context, spec, g, place, cursor);
+  } else {
+    paintCells(context, spec, g, place, cells);
+    paintOutlines(context, spec, g, place, cursor);
+  }
   context.restore();
+  if (spec.axis) paintAxis(context, spec, g, place);
   if (g.head !== "none") paintColumnNames(context, spec, g, view, place, cursor);
   if (spec.rowNames) paintRowNames(context, spec, g, view, place, cursor);
 }
@@ -33,10 +37,13 @@ function paintMatrix(context, spec, geometry, view, cells, cursor) {
 function paintCells(context, spec, g, place, cells) {
   const { x, y, col0, col1, row0, row1 } = place;
   context.imageSmoothingEnabled = false;
-  context.drawImage(cells, col0, row0, col1 - col0, row1 - row0, x(col0), y(row0), (col1 - col0) * g.width, (row1 - row0) * g.height);
+  const [cols, rows] = [col1 - col0, row1 - row0];
+  context.drawImage(cells, col0, row0, cols, rows, x(col0), y(row0), cols * g.width, rows * g.height);
   context.fillStyle = inks.surface;
-  if (g.width >= 9) for (let col = col0; col <= col1; ++col) context.fillRect(Math.round(x(col)) - 1, y(row0), 1, (row1 - row0) * g.height);
-  if (g.height >= 9) for (let row = row0; row <= row1; ++row) context.fillRect(x(col0), Math.round(y(row)) - 1, (col1 - col0) * g.width, 1);
+  if (g.width >= 9)
+    for (let col = col0; col <= col1; ++col) context.fillRect(Math.round(x(col)) - 1, y(row0), 1, rows * g.height);
+  if (g.height >= 9)
+    for (let row = row0; row <= row1; ++row) context.fillRect(x(col0), Math.round(y(row)) - 1, cols * g.width, 1);
   if (!spec.text || g.width < 26) {
     if (spec.mark && g.width >= 4) paintMarks(context, spec, g, place, Math.min(g.width * 0.6, 5));
     return;
@@ -68,30 +75,46 @@ function paintMarks(context, spec, g, { x, y, col0, col1, row0, row1 }, size) {
     }
 }
 
-function paintBars(context, spec, g, { x, y, col0, col1 }) {
+const kBarLevel = 150;  // of the ramp: neither end can be mistaken for paper
+
+function paintBars(context, spec, g, { x, y, col0, col1 }, cursor) {
   const gap = g.width >= 5 ? 1 : 0;
   const bottom = y(1);
-  context.fillStyle = ramp.css[150];
   for (let col = col0; col < col1; ++col) {
-    const height = spec.shade(0, col) * (g.height - 2);
-    context.fillRect(Math.round(x(col)), bottom - height, Math.max(1, Math.round(x(col + 1)) - Math.round(x(col)) - gap), height);
+    const isCursor = cursor && cursor.col === col;
+    const height = Math.max(spec.shade(0, col) * (g.height - 2), isCursor ? 4 : 0);
+    context.fillStyle = isCursor ? inks.accent : ramp.css[kBarLevel];
+    const left = Math.round(x(col));
+    context.fillRect(left, bottom - height, Math.max(1, Math.round(x(col + 1)) - left - gap), height);
   }
   context.fillStyle = inks.line;
   context.fillRect(x(col0), bottom - 1, x(col1) - x(col0), 1);
-  if (spec.level === undefined) return;
   context.strokeStyle = inks.ink;
   context.setLineDash([4, 3]);
   context.lineWidth = 1;
-  const even = Math.round(bottom - spec.level * (g.height - 2)) + 0.5;
+  const level = Math.round(bottom - spec.axis.level * (g.height - 2)) + 0.5;
   context.beginPath();
-  context.moveTo(x(col0), even);
-  context.lineTo(x(col1), even);
+  context.moveTo(x(col0), level);
+  context.lineTo(x(col1), level);
   context.stroke();
   context.setLineDash([]);
 }
 
+// What the ends of the longest bar and the line stand for.
+function paintAxis(context, spec, g, { y }) {
+  const { most, level, levelName } = spec.axis;
+  const height = (part) => y(1) - part * (g.height - 2);
+  context.font = `11px ${inks.font}`;
+  context.textAlign = "right";
+  context.fillStyle = inks.muted;
+  context.fillText(most, g.left - 6, height(1) + 5);
+  if (height(level) - height(1) < 18) return;
+  context.fillStyle = inks.ink;
+  context.fillText(levelName, g.left - 6, height(level));
+}
+
 // What is chosen, and where the pointer or the keys stand.
-function paintOutlines(context, spec, g, view, { x, y }, cursor) {
+function paintOutlines(context, spec, g, { x, y }, cursor) {
   const outline = (left, top, width, height, color) => {
     context.lineWidth = 4;
     context.strokeStyle = inks.surface;
@@ -114,7 +137,7 @@ function paintColumnNames(context, spec, g, view, { x, col0, col1 }, cursor) {
   context.beginPath();
   context.rect(g.left, 0, view.width - g.left, g.top);
   context.clip();
-  const every = g.head === "ticks" ? step(g.width, 34) : 1;
+  const every = g.head === "ticks" ? step(g.width, spec.columns.room ?? 34) : 1;
   for (let col = Math.floor(col0 / every) * every; col < col1; col += every) {
     context.fillStyle = color(col);
     const middle = x(col) + g.width / 2;

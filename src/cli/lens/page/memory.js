@@ -7,7 +7,8 @@ function halfLifeScale() {
   const low = clamp(power(0.02, Math.floor), -3, 6);
   const high = Math.max(clamp(power(0.98, Math.ceil), -3, 7), low + 1);
   const marks = [];
-  for (let p = low; p <= high; ++p) marks.push([(p - low) / (high - low), p < 0 ? (10 ** p).toFixed(-p) : (10 ** p).toLocaleString("en")]);
+  for (let p = low; p <= high; ++p)
+    marks.push([(p - low) / (high - low), p < 0 ? (10 ** p).toFixed(-p) : (10 ** p).toLocaleString("en")]);
   return {
     shade: (code) => clamp((log2HalfLife(code) * Math.log10(2) - low) / (high - low), 0, 1),
     legend: () => legend("half-life in tokens, cut at the ends", marks),
@@ -46,18 +47,19 @@ function kdaSections() {
   const halfLife = (code) => tokensLong(2 ** log2HalfLife(code));
 
   const channels = (layer) => {
-    const code = (head, rank) => layer.channelCodes[orders.get(layer)[head * layer.channels + rank]];
+    const place = (head, rank) => orders.get(layer)[head * layer.channels + rank];
+    const code = (head, rank) => layer.channelCodes[place(head, rank)];
     return {
       label: `Half-lives of layer ${layer.layer}, heads by channels`,
       rows: layer.heads,
       cols: layer.channels,
       rowNames: headNames(layer),
-      columns: { kind: "ticks", number: (rank) => (rank === 0 ? "longest" : String(rank)) },
+      columns: { kind: "ticks", room: 60, number: (rank) => (rank === 0 ? "longest" : String(rank)) },
       width: [2, 14],
       height: headHeight(layer),
       shade: (head, rank) => scale.shade(code(head, rank)),
       describe: (head, rank) => [
-        heading(`layer ${layer.layer}, head ${head}, channel ${orders.get(layer)[head * layer.channels + rank] - head * layer.channels}`),
+        heading(`layer ${layer.layer}, head ${head}, channel ${place(head, rank) - head * layer.channels}`),
         line("half-life ", el("b", {}, halfLife(code(head, rank)))),
         line(`${rank + 1} of ${layer.channels} from the longest`),
       ],
@@ -99,7 +101,8 @@ function kdaSections() {
     };
   };
 
-  const [channelMatrix, tokenMatrix, betaMatrix] = [channels, alongPrompt, betasOf].map((spec) => new Matrix(spec(data.kda[0])));
+  const [channelMatrix, tokenMatrix, betaMatrix] = [channels, alongPrompt, betasOf]
+    .map((spec) => new Matrix(spec(data.kda[0])));
   const titles = Array.from({ length: 3 }, () => el("h3"));
   const sentence = el("p", { class: "note" });
   const choose = (index) => {
@@ -119,7 +122,8 @@ function kdaSections() {
 
   memory.append(el("div", { class: "tools" }, scale.legend()), el("h3", {}, "Layers ", el("small", {}, "heads by channels")),
     strips[0].node, titles[0], sentence, channelMatrix.frame, titles[1],
-    el("p", { class: "note" }, "The mean half-life of each head’s channels, if every token’s decay were this one’s."), tokenMatrix.frame);
+    el("p", { class: "note" }, "The mean half-life of each head’s channels, if every token’s decay were this one’s."),
+    tokenMatrix.frame);
   betas.append(
     el("div", { class: "tools" }, legend("beta", [[0, "0"], [0.25, "0.25"], [0.5, "0.5"], [0.75, "0.75"], [1, "1"]])),
     el("h3", {}, "Layers ", el("small", {}, "heads by tokens")), strips[1].node, titles[2], betaMatrix.frame);

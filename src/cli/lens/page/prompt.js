@@ -17,7 +17,8 @@ function promptSection() {
   const chips = data.ids.map((id, token) =>
     el("button", { type: "button", class: "chip", title: `token ${token}, id ${id}` }, quoted(id)));
   const press = chooser(chips, selectToken);
-  const flow = el("div", { class: data.has_texts ? "chips" : "chips ids", role: "group", "aria-label": "Tokens of the prompt" });
+  const kind = data.has_texts ? "chips" : "chips ids";
+  const flow = el("div", { class: kind, role: "group", "aria-label": "Tokens of the prompt" });
   chips.forEach((chip, token) => {
     flow.append(chip);
     if (textAt(token).endsWith("\\n")) flow.append(el("br"));
