@@ -6,7 +6,7 @@ import struct
 import unittest
 from base64 import b64decode
 
-from program import IDS_ONLY, TINY, FAILURE, USAGE, ProgramTest, ids_text, kilin
+from program import IDS_ONLY, SANITIZED, TINY, FAILURE, USAGE, ProgramTest, ids_text, kilin
 
 HOSTILE = "</script><img src=x onerror=alert(1)><!-- \"'&amp; 🐳❤️ שלום \x01\x1b[31m\u202e\u2028\u00a0\r\n\t\\u0041 麒麟"
 
@@ -82,6 +82,7 @@ class Lens(ProgramTest):
         page = self.page(IDS_ONLY, "--ids", ids_text(range(200)))
         self.assertEqual(len(numbers(data_of(page)["attention"]["layers"][0]["patterns"], "B")), 4 * 200 * 201 // 2)
 
+    @unittest.skipIf(SANITIZED, "takes long, and goes where shorter prompts go")
     def test_long_prompts_have_coarser_patterns_and_the_longest_are_refused(self):
         data = data_of(self.page(IDS_ONLY, "--ids", ids_text(i % 512 for i in range(1200))))
         self.assertEqual(data["attention"]["block"], 2)  # 8 heads of 1200 tokens would be 5,764,800 cells
@@ -91,6 +92,8 @@ class Lens(ProgramTest):
     def test_quantised_models_can_be_looked_at(self):
         data = data_of(self.page(TINY, "--ids", "5,17", "--quantize", "q8_0", "--kv-type", "q8", "--threads", "1"))
         self.assertEqual(len(data["kda"]), 4)
+        if SANITIZED:
+            return  # what is left has tests of its own
         gguf = self.temporary_folder() / "small.gguf"
         self.output("quantize", TINY, gguf, "--type", "q4_0")
         data = data_of(self.page(gguf, "-p", "The LORD"))

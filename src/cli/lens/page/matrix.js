@@ -26,7 +26,7 @@ class Matrix {
     this.listen();
     this.show(spec);
     repaints.add(() => this.show(this.spec));
-    selection.listeners.push(() => this.draw());
+    selection.listeners.push(() => this.follow());
     const resize = () => this.resize();
     new ResizeObserver(() => redrawSoon(resize)).observe(this.frame);
   }
@@ -51,6 +51,7 @@ class Matrix {
     const readable = layoutMatrix(this.spec, available, false);
     const overflows = readable.innerWidth > available;
     const g = this.whole && overflows ? layoutMatrix(this.spec, available, true) : readable;
+    const isFirst = !this.geometry;
     this.geometry = g;
     this.zoom.hidden = !overflows || !this.spec.text;
     this.zoom.textContent = this.whole ? "Readable cells" : "Whole prompt at once";
@@ -60,6 +61,7 @@ class Matrix {
     // A scroll bar that takes room takes it from nobody's cells.
     this.view.style.height = `${g.innerHeight}px`;
     this.view.style.height = `${g.innerHeight + this.view.offsetHeight - this.view.clientHeight}px`;
+    if (isFirst) this.follow();
     this.draw();
   }
 
@@ -151,6 +153,21 @@ class Matrix {
     const top = into(row * g.height, g.height, g.top, this.view.scrollTop, this.view.clientHeight);
     this.byKeys = Math.round(left) !== Math.round(this.view.scrollLeft) || Math.round(top) !== Math.round(this.view.scrollTop);
     if (this.byKeys) this.view.scrollTo(left, top);
+  }
+
+  // Brings what was chosen elsewhere into the middle, if it is out of sight.
+  follow() {
+    if (!this.geometry) return;
+    const { left: names, top: head, width, height } = this.geometry;
+    const { scrollLeft, scrollTop, clientWidth, clientHeight } = this.view;
+    const place = (index, size, offset, room) => {
+      const begin = index * size;
+      return index < 0 || (begin >= offset && begin + size <= offset + room) ? offset : begin + size / 2 - room / 2;
+    };
+    const left = place(this.spec.chosenCol?.() ?? -1, width, scrollLeft, clientWidth - names);
+    const top = place(this.spec.chosenRow?.() ?? -1, height, scrollTop, clientHeight - head);
+    if (left !== scrollLeft || top !== scrollTop) this.view.scrollTo(left, top);
+    this.draw();
   }
 
   point(cell) {
