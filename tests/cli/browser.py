@@ -12,6 +12,7 @@ import os
 import select
 import shutil
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -22,6 +23,18 @@ TIMEOUT_S = 60  # for one answer, on a machine that is busy with other things
 def find_chromium():
     """The path of a Chromium, or None."""
     return next(filter(None, map(shutil.which, PROGRAMS)), None)
+
+
+def why_no_browser():
+    """What keeps a page from being looked at here: no Chromium, or one that does not start; None where nothing does."""
+    if find_chromium() is None:
+        return "there is no Chromium; tools/packages.txt names the package"
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            with Browser(folder):
+                return None
+        except (EOFError, TimeoutError, BrokenPipeError) as error:
+            return f"{find_chromium()} does not start here: {error}"
 
 
 class Browser:
@@ -50,11 +63,19 @@ class Browser:
         for end in (its_reads, its_writes, *ends):
             os.close(end)
         self.session = None
+        try:
+            self.attach()
+        except BaseException:
+            self.process.kill()
+            self.process.wait()
+            raise
+        return self
+
+    def attach(self):
         target = next(t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page")["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
-        return self
 
     def __exit__(self, *_):
         try:

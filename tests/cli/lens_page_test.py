@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 """The page of kilin lens in a headless Chromium: drawn without a complaint at every size and in both schemes, figures under the
-pointer and by keys, pictures that are linked, prompts that are harmless. Skipped (77) where there is no Chromium."""
+pointer and by keys, pictures that are linked, prompts that are harmless. Skipped (77) where no Chromium runs."""
 import json
 import sys
 import unittest
 from base64 import b64encode
 
-from browser import Browser, find_chromium
+from browser import Browser, why_no_browser
 from lens_test import data_of
 from program import IDS_ONLY, ROOT, TINY, ProgramTest, ids_text
 
@@ -258,7 +258,7 @@ class LensPage(ProgramTest):
 
 
 if __name__ == "__main__":
-    if find_chromium() is None:
-        print("skipped: there is no Chromium; tools/packages.txt names the package")
+    if reason := why_no_browser():
+        print(f"skipped: {reason}")
         sys.exit(SKIPPED)
     unittest.main()
