@@ -13,6 +13,7 @@
 #include "core/dtype.h"
 #include "core/mat_view.h"
 #include "kernels/choose.h"
+#include "kernels/generic/reach.h"
 #include "kernels/generic/target.h"
 #include "kernels/isa.h"
 #include "kernels/kernel_table.h"

@@ -12,10 +12,16 @@ inline Ints splat_int(int32_t x) { return _mm256_set1_epi32(x); }
 inline Ints lane_numbers() { return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7); }
 inline Ints first_lanes(size_t n) { return _mm256_cmpgt_epi32(splat_int(static_cast<int32_t>(n)), lane_numbers()); }
 
-inline Vec load(const float* p) { return _mm256_loadu_ps(p); }
-inline void store(float* p, Vec v) { _mm256_storeu_ps(p, v); }
-inline Vec load_first(const float* p, size_t n) { return _mm256_maskload_ps(p, first_lanes(n)); }
-inline void store_first(float* p, Vec v, size_t n) { _mm256_maskstore_ps(p, first_lanes(n), v); }
+inline Vec load_first(const float* p, size_t n) {
+  reach(p, n * sizeof(float));
+  return _mm256_maskload_ps(p, first_lanes(n));
+}
+inline void store_first(float* p, Vec v, size_t n) {
+  reach(p, n * sizeof(float));
+  _mm256_maskstore_ps(p, first_lanes(n), v);
+}
+inline Vec load(const float* p) { return kReachIsChecked ? load_first(p, kWidth) : _mm256_loadu_ps(p); }
+inline void store(float* p, Vec v) { kReachIsChecked ? store_first(p, v, kWidth) : _mm256_storeu_ps(p, v); }
 
 inline Vec widen_bf16(__m128i halves) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16)); }
 inline __m128i load_halves(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
@@ -73,7 +79,11 @@ inline float max_lane(Vec v) {
   return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
 }
 
-inline Ints load_ints(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
+inline Ints load_ints(const void* p) {
+  reach(p, sizeof(Ints));
+  return kReachIsChecked ? _mm256_maskload_epi32(static_cast<const int*>(p), splat_int(-1))
+                         : _mm256_loadu_si256(static_cast<const __m256i*>(p));
+}
 inline Ints flip(Ints a, Ints b) { return _mm256_xor_si256(a, b); }
 inline Vec to_floats(Ints a) { return _mm256_cvtepi32_ps(a); }
 inline Ints load_bytes(const uint8_t* p) { return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))); }

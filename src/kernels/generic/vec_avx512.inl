@@ -12,10 +12,16 @@ inline Ints splat_int(int32_t x) { return _mm512_set1_epi32(x); }
 inline Mask lanes_below(size_t n) { return static_cast<Mask>((1u << n) - 1u); }
 inline Mask only_lane(size_t lane) { return static_cast<Mask>(1u << lane); }
 
-inline Vec load(const float* p) { return _mm512_loadu_ps(p); }
-inline void store(float* p, Vec v) { _mm512_storeu_ps(p, v); }
-inline Vec load_first(const float* p, size_t n) { return _mm512_maskz_loadu_ps(lanes_below(n), p); }
-inline void store_first(float* p, Vec v, size_t n) { _mm512_mask_storeu_ps(p, lanes_below(n), v); }
+inline Vec load_first(const float* p, size_t n) {
+  reach(p, n * sizeof(float));
+  return _mm512_maskz_loadu_ps(lanes_below(n), p);
+}
+inline void store_first(float* p, Vec v, size_t n) {
+  reach(p, n * sizeof(float));
+  _mm512_mask_storeu_ps(p, lanes_below(n), v);
+}
+inline Vec load(const float* p) { return kReachIsChecked ? load_first(p, kWidth) : _mm512_loadu_ps(p); }
+inline void store(float* p, Vec v) { kReachIsChecked ? store_first(p, v, kWidth) : _mm512_storeu_ps(p, v); }
 
 // The forms with a mask of all lanes: g++ 12 takes the plain ones' undefined pass-through for a variable used uninitialised.
 inline constexpr Mask kAll = 0xffff;
@@ -23,8 +29,13 @@ inline constexpr Mask kAll = 0xffff;
 inline Vec widen_bf16(__m256i halves) {
   return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(kAll, _mm512_maskz_cvtepu16_epi32(kAll, halves), 16));
 }
-inline __m256i load_halves(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
-inline __m256i load_first_halves(const void* p, size_t n) { return _mm256_maskz_loadu_epi16(lanes_below(n), p); }
+inline __m256i load_first_halves(const void* p, size_t n) {
+  reach(p, n * sizeof(uint16_t));
+  return _mm256_maskz_loadu_epi16(lanes_below(n), p);
+}
+inline __m256i load_halves(const void* p) {
+  return kReachIsChecked ? load_first_halves(p, kWidth) : _mm256_loadu_si256(static_cast<const __m256i*>(p));
+}
 inline Vec load(const bf16* p) { return widen_bf16(load_halves(p)); }
 inline Vec load_first(const bf16* p, size_t n) { return widen_bf16(load_first_halves(p, n)); }
 inline Vec load(const f16* p) { return _mm512_maskz_cvtph_ps(kAll, load_halves(p)); }
@@ -44,7 +55,10 @@ inline Ints shift_right(Ints a) {
   return _mm512_maskz_srai_epi32(kAll, a, N);
 }
 
-inline void store_upper_halves(bf16* p, Vec v) { _mm512_mask_cvtepi32_storeu_epi16(p, kAll, shift_right<16>(bits_of(v))); }
+inline void store_upper_halves(bf16* p, Vec v) {
+  reach(p, kWidth * sizeof(bf16));
+  _mm512_mask_cvtepi32_storeu_epi16(p, kAll, shift_right<16>(bits_of(v)));
+}
 
 inline Vec fma(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
 
@@ -72,7 +86,10 @@ inline float max_lane(Vec v) {
   return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
 }
 
-inline Ints load_ints(const void* p) { return _mm512_loadu_si512(p); }
+inline Ints load_ints(const void* p) {
+  reach(p, sizeof(Ints));
+  return kReachIsChecked ? _mm512_maskz_loadu_epi32(kAll, p) : _mm512_loadu_si512(p);
+}
 inline Ints flip(Ints a, Ints b) { return _mm512_xor_si512(a, b); }
 inline Vec to_floats(Ints a) { return _mm512_maskz_cvtepi32_ps(kAll, a); }
 inline Ints load_bytes(const uint8_t* p) {
@@ -82,5 +99,8 @@ inline Ints load_bytes(const int8_t* p) {
   return _mm512_maskz_cvtepi8_epi32(kAll, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
 inline Ints round_to_ints(Vec v) { return _mm512_maskz_cvtps_epi32(kAll, v); }
-inline void store_low_bytes(int8_t* p, Ints v) { _mm512_mask_cvtepi32_storeu_epi8(p, kAll, v); }
+inline void store_low_bytes(int8_t* p, Ints v) {
+  reach(p, kWidth);
+  _mm512_mask_cvtepi32_storeu_epi8(p, kAll, v);
+}
 inline Ints look_up(Ints table, Ints w) { return _mm512_shuffle_epi8(table, w); }

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+
+namespace kilin {
+
+// What a vector instruction reads or writes, for AddressSanitizer. g++ has it check each plain access of more than 16 bytes by
+// a slow call, most of the time of a sanitised model, and masked ones not at all. So vec_*.inl says itself how far an access
+// reaches, which checks the first and the last byte, and makes the access one with a mask.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kReachIsChecked = true;
+inline void reach(const void* p, size_t bytes) {
+  if (bytes == 0) return;
+  const auto* at = static_cast<const volatile char*>(p);
+  static_cast<void>(at[0]);
+  static_cast<void>(at[bytes - 1]);
+}
+#else
+inline constexpr bool kReachIsChecked = false;
+inline void reach(const void*, size_t) {}
+#endif
+
+}  // namespace kilin
