@@ -1,5 +1,6 @@
 #include "engine/trace/interleaved_trace.h"
 
+#include <chrono>
 #include <system_error>
 #include <utility>
 
@@ -12,6 +13,8 @@ namespace {
 // Leaves a pass whose reader has gone.
 struct ReaderHasGone {};
 
+constexpr std::chrono::milliseconds kPollInterval(50);  // as fast as Ctrl-C need be, and nothing beside a pass
+
 }  // namespace
 
 // On the pass's thread, in its turn.
@@ -22,6 +25,7 @@ class InterleavedTrace::Observer final : public TraceObserver {
   bool wants(const Moment& moment) override { return trace_.wanted_ == moment; }
 
   void reached(const Moment& moment) override {
+    if (trace_.stop_) throw ReaderHasGone();
     trace_.reached_ = moment;
     if (trace_.wanted_ && passes_before(*trace_.wanted_, moment))  // never, or the reader would wait for ever
       raise(ErrorCode::OutOfOrder, "{}: the pass came to {} and had not shown it", trace_.describe(*trace_.wanted_),
@@ -30,6 +34,7 @@ class InterleavedTrace::Observer final : public TraceObserver {
 
   void at(const TracedValue& value) override {
     std::unique_lock lock(trace_.mutex_);
+    if (trace_.stop_) throw ReaderHasGone();
     trace_.current_ = &value;
     trace_.turn_ = Turn::Reader;
     trace_.changed_.notify_all();
@@ -48,6 +53,7 @@ InterleavedTrace::InterleavedTrace(Engine& engine, std::vector<TracePrompt> prom
     : engine_(engine),
       prompts_(std::move(prompts)),
       options_(std::move(options)),
+      poll_(std::exchange(options_.poll, {})),
       blocks_(block_kinds(engine.config())),
       steps_(trace_steps(engine.config(), prompts_, options_)) {}
 
@@ -92,7 +98,8 @@ TraceResult InterleavedTrace::finish() {
   return std::exchange(result_, {});
 }
 
-// Gives the turn away, and waits until it is back: at the wanted value, or at the end.
+// Gives the turn away, and waits until it is back: at the wanted value, or at the end. What poll_ throws meanwhile ends the
+// pass.
 void InterleavedTrace::let_pass_run(std::unique_lock<std::mutex>& lock) {
   turn_ = Turn::Pass;
   if (!thread_.joinable()) {
@@ -104,7 +111,15 @@ void InterleavedTrace::let_pass_run(std::unique_lock<std::mutex>& lock) {
     }
   }
   changed_.notify_all();
-  changed_.wait(lock, [&] { return turn_ == Turn::Reader; });
+  const auto is_back = [&] { return turn_ == Turn::Reader; };
+  try {
+    while (!changed_.wait_for(lock, kPollInterval, is_back))
+      if (poll_) poll_();
+  } catch (...) {
+    stop_ = true;  // the pass looks at every value, and before it gives the turn back
+    changed_.wait(lock, is_back);
+    throw;
+  }
 }
 
 void InterleavedTrace::run_pass() noexcept {

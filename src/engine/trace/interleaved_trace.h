@@ -2,6 +2,7 @@
 // until the reader wants a later one. What bindings build a traced block of code on.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -30,13 +31,13 @@ class InterleavedTrace {
   /// Lets the pass go on to a value. What is written there the model goes on with when the next call lets it.
   /// @returns the value, valid until the next call; the same one if the pass stands there already
   /// @throws Unavailable, NotFound as find_site, InvalidArgument for a step that is not run: at once, and the pass stands where
-  /// it stood; so it does for OutOfOrder, a value that it has left behind. Anything else is what the pass itself threw, which
-  /// has ended then
+  /// it stood; so it does for OutOfOrder, a value that it has left behind. Anything else is what the pass itself or
+  /// TraceOptions::poll threw; the pass has ended then
   const TracedValue& wait_for(std::string_view name, size_t step = 0);
   const TracedValue& wait_for(const Moment& moment);
 
   /// The reader wants no more. With new tokens asked for, the pass goes on to its end, else it ends here.
-  /// @throws what the pass throws
+  /// @throws what the pass throws, and TraceOptions::poll
   TraceResult finish();
 
   size_t steps() const { return steps_; }
@@ -52,14 +53,15 @@ class InterleavedTrace {
 
   Engine& engine_;
   const std::vector<TracePrompt> prompts_;
-  const TraceOptions options_;
+  TraceOptions options_;
+  const std::function<void()> poll_;  // the reader's affair, not the pass's
   const std::vector<BlockKind> blocks_;
   const size_t steps_;
 
   std::mutex mutex_;  // of all below; whose turn it is may read and write them
   std::condition_variable changed_;
   Turn turn_ = Turn::Reader;
-  bool stop_ = false;                     // the pass shall end
+  std::atomic<bool> stop_ = false;        // the pass shall end; set out of turn by an interrupt
   bool ended_ = false;                    // it has
   std::optional<Moment> wanted_;          // what the reader waits for
   std::optional<Moment> reached_;         // the last value that the pass came to

@@ -1,7 +1,5 @@
 #include "engine/trace/interleaved_trace.h"
 
-#include <atomic>
-
 #include "support/trace_fixture.h"
 
 namespace kilin {
@@ -117,6 +115,19 @@ TEST_F(Interleaved, WhatThePassThrowsReachesTheReader) {
   InterleavedTrace generation(engine(), {{some_ids(4, 59)}}, {.new_tokens = 3});
   break_indices(generation);
   message_of(ErrorCode::InvalidArgument, [&] { generation.finish(); });
+}
+
+// However long the pass would take: so many new tokens outlast any first poll.
+TEST_F(Interleaved, AnInterruptEndsThePassWhereverItIs) {
+  const std::vector<int32_t> ids = some_ids(40, 62);
+  const std::vector<float> before = plain_logits(ids);
+  const auto interrupt = [] { throw std::runtime_error("an interrupt"); };
+  InterleavedTrace trace(engine(), {{ids}}, {.new_tokens = 100'000, .sampling = {}, .on_token = {}, .poll = interrupt});
+  EXPECT_THROW(trace.wait_for("logits", 99'999), std::runtime_error);
+  message_of(ErrorCode::OutOfOrder, [&] { trace.wait_for("logits", 99'999); });  // it has ended
+  InterleavedTrace unread(engine(), {{ids}}, {.new_tokens = 100'000, .sampling = {}, .on_token = {}, .poll = interrupt});
+  EXPECT_THROW(unread.finish(), std::runtime_error);
+  EXPECT_BYTES_EQ(plain_logits(ids), before);
 }
 
 TEST_F(Interleaved, GenerationGoesOnToItsEndWhenTheReaderHasFinished) {

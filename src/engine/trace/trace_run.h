@@ -23,7 +23,8 @@ struct TraceOptions {
   size_t new_tokens = 0;  ///< that each prompt generates; the last is not fed. Step 1 (without cuts) feeds the first one
   SamplingParams sampling = {};
   std::function<void(size_t prompt, int32_t id)> on_token = {};  ///< called by the thread that runs the pass
-  /// Called at every value, wanted or not; what it throws ends the trace. For interrupts.
+  /// Called often while the pass runs, by the thread that waits for it: at every value, wanted or not, or now and then by the
+  /// reader of an InterleavedTrace. What it throws ends the trace. For interrupts.
   std::function<void()> poll = {};
 };
 
