@@ -36,6 +36,10 @@ class Running {
   std::lock_guard<std::mutex> lock_;
 };
 
+/// Raises what the handlers of signals that have come raise: KeyboardInterrupt, after Ctrl-C. Only Python's first thread hears
+/// of signals. Takes the GIL; for whoever has let go of it for long.
+void check_signals();
+
 /// An array of elements that somebody else owns. @param owner kept alive by the array
 py::array array_of(const TensorView& view, const py::object& owner, bool writable);
 

@@ -1,4 +1,4 @@
-// C++ errors as the exceptions of kilin/errors.py, with the message as it is.
+// C++ errors as the exceptions of kilin/errors.py, with the message as it is; and those of signals.
 #include "core/error.h"
 #include "python/src/bindings.h"
 
@@ -24,6 +24,11 @@ const char* exception_name(ErrorCode code) {
 }
 
 }  // namespace
+
+void check_signals() {
+  const py::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+}
 
 void bind_errors() {
   py::register_exception_translator([](std::exception_ptr p) {

@@ -23,6 +23,7 @@ std::shared_ptr<Model> load(const std::string& path, size_t threads, const Name&
   LoadOptions load;
   load.threads = threads;
   if (quantize) load.quantize = parse_quant_type(*quantize);
+  load.progress = [](LoadStage, uint64_t, uint64_t) { check_signals(); };
   EngineOptions options;
   options.threads = threads;
   options.max_sequences = max_sequences;
@@ -79,6 +80,7 @@ py::array logits(Model& model, const Ids& prompt) {
   const Running running(model);
   model.engine.logits(ids, [&](size_t position, MatView<const float> rows) {
     for (size_t r = 0; r < rows.rows(); ++r) std::ranges::copy(rows[r], data + (position + r) * vocab);
+    check_signals();
   });
   return out;
 }
@@ -90,8 +92,13 @@ py::array project(Model& model, const Floats& stream) {
   py::array_t<float> out({rows, vocab});
   const MatView<const float> in(stream.data(), rows, cols);
   const MatView<float> to(out.mutable_data(), rows, vocab);
+  constexpr size_t kRowsAtOnce = 256;  // between two looks at signals
   const Running running(model);
-  project_on_vocab(model.engine, in, to);
+  for (size_t row = 0; row < rows; row += kRowsAtOnce) {
+    const size_t end = std::min(rows, row + kRowsAtOnce);
+    project_on_vocab(model.engine, in.rows(row, end), to.rows(row, end));
+    check_signals();
+  }
   return out;
 }
 
