@@ -13,30 +13,38 @@ import numpy as np
 from . import _kilin
 
 
-class Saved(np.ndarray):
+class _Values(np.ndarray):
+    """Results of operators and functions are `Saved`, or plain numbers: they have memory of their own."""
+
+    def __array_wrap__(self, result, context=None, return_scalar=False):
+        if result is self:
+            return self
+        plain = np.asarray(result)
+        return plain[()] if plain.ndim == 0 else plain.view(Saved)
+
+
+class Saved(_Values):
     """A copy that lives on after the trace: an array, which `value` gives as a plain one."""
 
     @property
     def value(self) -> np.ndarray:
         return self.view(np.ndarray)
 
+    def save(self) -> Saved:
+        """This: it lives on already."""
+        return self
 
-class Array(np.ndarray):
+
+class Array(_Values):
     """A value of the model where the pass stands, [prompts, ...], float32 or int32; what is written into it the model goes on
     with. Shares the model's memory, without a copy (but see `Stand`)."""
 
-    _stand = None
+    _stand: Stand | None = None
 
     def __array_finalize__(self, obj):
         stand = getattr(obj, "_stand", None)
         if stand is not None:
             stand.track(self)
-
-    def __array_wrap__(self, result, context=None, return_scalar=False):
-        if result is self:
-            return self
-        plain = np.asarray(result)
-        return plain[()] if plain.ndim == 0 else plain
 
     def __reduce__(self):
         return np.array(self, subok=False).__reduce__()
@@ -54,58 +62,49 @@ class Stand:
     on; so `x[:, -1]` is the last token of every prompt. Padding holds zeros, -inf in scores; `Trace.mask` tells where it is.
     """
 
-    def __init__(self, name: str, parts: list):
-        self.name = name
-        self._parts = parts
-        self._views = {}
-        self._memory = None
-        self._gathered = None
-        if any(part is None for part in parts):
-            return
+    def __init__(self, name: str, parts: list[np.ndarray], is_blank: bool):
+        self.parts = parts  #: by prompt, without padding; valid as long as the pass waits, and not written beside `array`
+        self.is_blank = is_blank  #: a state_input of prompts that have none yet, unless one is written
+        self._views: dict[int, weakref.ref] = {}
         first, size = parts[0], parts[0].shape[0] * parts[0].strides[0]
         address = first.__array_interface__["data"][0]
-        if all(part.shape == first.shape and part.strides == first.strides
-               and part.__array_interface__["data"][0] == address + n * size for n, part in enumerate(parts)):
-            self._memory = np.lib.stride_tricks.as_strided(first, (len(parts), *first.shape), (size, *first.strides),
-                                                           writeable=first.flags.writeable)
+        self._is_gathered = not all(part.shape == first.shape and part.strides == first.strides
+                                    and part.__array_interface__["data"][0] == address + n * size
+                                    for n, part in enumerate(parts))
+        if not self._is_gathered:
+            self._whole = np.lib.stride_tricks.as_strided(first, (len(parts), *first.shape), (size, *first.strides),
+                                                          writeable=first.flags.writeable)
             return
         longest = tuple(max(sizes) for sizes in zip(*(part.shape for part in parts)))
         fill = -np.inf if name.endswith("attention_scores") else 0
-        self._gathered = np.full((len(parts), *longest), fill, first.dtype)
-        for n, part in enumerate(parts):
-            self._gathered[n][self._place(part)] = part
-        self._gathered.flags.writeable = first.flags.writeable
+        self._whole = np.full((len(parts), *longest), fill, first.dtype)
+        for row, part in zip(self._whole, parts):
+            row[self._place(part, row)] = part
+        self._whole.flags.writeable = first.flags.writeable
 
-    def _place(self, part):
-        return tuple(slice(longest - size, None) for longest, size in zip(self._gathered.shape[1:], part.shape))
+    @staticmethod
+    def _place(part: np.ndarray, row: np.ndarray) -> tuple[slice, ...]:
+        return tuple(slice(longest - size, None) for longest, size in zip(row.shape, part.shape))
 
-    @property
-    def is_none(self) -> bool:
-        """Whether the prompts have no such value: a fresh one has no state_input."""
-        return self._memory is None and self._gathered is None
-
-    def array(self) -> Array | None:
-        if self.is_none:
-            return None
-        if self._gathered is not None:
-            return self._gathered.view(Array)
-        array = self._memory.view(Array)
-        self.track(array)
+    def array(self) -> Array:
+        array = self._whole.view(Array)
+        if not self._is_gathered:
+            self.track(array)
         return array
 
     def track(self, array: Array) -> None:
         array._stand = self
         key = id(array)
-        self._views[key] = weakref.ref(array, lambda _, views=self._views: views.pop(key, None))
+        self._views[key] = weakref.ref(array, lambda _: self._views.pop(key, None))
 
     def leave(self) -> None:
         """Before the pass goes on: what was gathered goes back, and what still refers to the memory gets its own."""
-        if self._gathered is not None and self._gathered.flags.writeable:
-            for n, part in enumerate(self._parts):
-                part[...] = self._gathered[n][self._place(part)]
+        if self._is_gathered and self._whole.flags.writeable:
+            for row, part in zip(self._whole, self.parts):
+                part[...] = row[self._place(part, row)]
         live = [view for view in (ref() for ref in list(self._views.values())) if view is not None]
-        if live and self._memory is not None:
-            _kilin.detach(self._memory, live)
+        if live:
+            _kilin.detach(self._whole, live)
         for view in live:
             view._stand = None
         self._views.clear()

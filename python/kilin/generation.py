@@ -1,11 +1,12 @@
 """Answers: whole or piece by piece, plain or with edits on the way."""
 from __future__ import annotations
 
-import codecs
 from dataclasses import dataclass
-from typing import Callable, Iterator, Sequence
+from typing import Callable, Iterator
 
 from . import _kilin
+from .checks import whole_number
+from .errors import InvalidArgument
 from .trace import StepView, Trace
 
 #: Called once a step, with its values; step 0 is the prompt, step n feeds the n-th new token.
@@ -24,78 +25,89 @@ class Generation:
         return self.text
 
 
-_SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed")
+_SAMPLING = {"temperature": float, "top_k": int, "top_p": float, "min_p": float, "repetition_penalty": float, "seed": int}
 
 
 def sampling_params(options: dict):
     """What C++ calls SamplingParams. Raises TypeError for a name that is none, InvalidArgument for a value out of range."""
-    for name in options:
+    checked: dict = {}
+    for name, value in options.items():
         if name not in _SAMPLING:
             raise TypeError(f"there is no option {name!r}; expected {', '.join(_SAMPLING)}")
-    return _kilin.SamplingParams(**options)
+        if _SAMPLING[name] is int:
+            checked[name] = whole_number(name, value)
+            continue
+        try:
+            checked[name] = float(value)
+        except (TypeError, ValueError):
+            raise InvalidArgument(f"{name} is {value!r:.80}; expected a number") from None
+    return _kilin.SamplingParams(**checked)
 
 
-def plain(model, prompts, max_new_tokens: int, sampling, stop: Sequence[str]) -> list[Generation]:
+def _shown(utf8: bytes) -> str:
+    return utf8.decode("utf-8", "replace")
+
+
+def plain(model, prompts, max_new_tokens: int, sampling, stop: list[str]) -> list[Generation]:
     """Answers to all prompts, side by side as far as the model was loaded for it."""
-    answers = [_kilin.Answer(model._core, ids, max_new_tokens, sampling, model.stop_ids, list(stop)) for ids in prompts]
+    answers = [_kilin.Answer(model._core, ids, max_new_tokens, sampling, model.stop_ids, stop) for ids in prompts]
     for answer in answers:
         while not answer.finished:
             answer.step()
-    return [_generation(answer) for answer in answers]
+    return [Generation(_shown(answer.text), answer.output_ids, answer.finish_reason) for answer in answers]
 
 
-def _generation(answer) -> Generation:
-    return Generation(answer.text.decode("utf-8", "replace"), answer.output_ids, answer.finish_reason)
-
-
-def plain_text(model, ids, max_new_tokens: int, sampling, stop: Sequence[str]) -> Iterator[str]:
+def plain_text(model, ids, max_new_tokens: int, sampling, stop: list[str]) -> Iterator[str]:
     """Pieces of text of one prompt as they come."""
-    answer = _kilin.Answer(model._core, ids, max_new_tokens, sampling, model.stop_ids, list(stop))
+    answer = _kilin.Answer(model._core, ids, max_new_tokens, sampling, model.stop_ids, stop)
     while not answer.finished:
-        piece = answer.step().decode("utf-8", "replace")
+        piece = _shown(answer.step())
         if piece:
             yield piece
-    rest = answer.step().decode("utf-8", "replace")
-    if rest:
-        yield rest
 
 
-def edited(model, prompts, max_new_tokens: int, sampling, edit: Edit) -> Iterator[list[list[int]]]:
-    """The new ids of each prompt, after every step. Ends when each has come to a stop id."""
-    stop_ids = set(model.stop_ids)
+class TracedAnswer:
+    """What the new tokens of a trace come to. It ends as the engine's answers do: at a stop id, a stop string, the length."""
+
+    def __init__(self, model, max_new_tokens: int, stop: list[str]):
+        self._text = _kilin.AnswerText(model._core, stop)
+        self._stop_ids, self._most = frozenset(model.stop_ids), max_new_tokens
+        self._pieces: list[str] = []
+        self._ids: list[int] = []
+        self._finish_reason = ""
+
+    @property
+    def finished(self) -> bool:
+        return self._finish_reason != ""
+
+    def accept(self, token: int) -> str:
+        """Takes one more token, unless the answer has ended. :returns: what can be shown now"""
+        if self.finished:
+            return ""
+        self._ids.append(token)
+        is_stop = token in self._stop_ids
+        shown = b"" if is_stop else self._text.push(token)
+        if is_stop or self._text.stopped:
+            self._finish_reason = "stop"
+        elif len(self._ids) == self._most:
+            self._finish_reason = "length"
+        if self.finished:
+            shown += self._text.finish()
+        self._pieces.append(_shown(shown))
+        return self._pieces[-1]
+
+    def generation(self) -> Generation:
+        return Generation("".join(self._pieces), self._ids, self._finish_reason)
+
+
+def edited(model, prompts, answers: list[TracedAnswer], max_new_tokens: int, sampling, edit: Edit) -> Iterator[list[str]]:
+    """Lets the answers to all prompts grow, with an edit a step, until each has ended; gives what each can show after a step."""
     with Trace(model, prompts, [], max_new_tokens, sampling) as trace:
         for index in range(trace.steps):
             step = trace.step(index)
-            if index > 0:
-                step.input_ids  # noqa: B018: the pass comes to this step, and so the last one has its token
-                yield trace.output_ids
-                if all(stop_ids.intersection(ids) for ids in trace.output_ids):
+            if index > 0:  # the pass comes to this step, and so to the tokens that it feeds
+                yield [answer.accept(int(token)) for answer, token in zip(answers, step.input_ids[:, 0])]
+                if all(answer.finished for answer in answers):
                     trace.stop()
             edit(step)
-    yield trace.output_ids
-
-
-def ended(model, ids: list[int]) -> Generation:
-    """An answer up to its first stop id."""
-    stop_ids = set(model.stop_ids)
-    stops = [n for n, i in enumerate(ids) if i in stop_ids]
-    if stops:
-        ids = ids[: stops[0] + 1]
-    shown = ids[: stops[0]] if stops else ids
-    return Generation(model.detokenize(shown), ids, "stop" if stops else "length")
-
-
-def edited_text(model, prompts, max_new_tokens: int, sampling, edit: Edit) -> Iterator[str]:
-    """Pieces of text of one prompt as they come."""
-    decoder, stop_ids, done = codecs.getincrementaldecoder("utf-8")("replace"), set(model.stop_ids), 0
-    for outputs in edited(model, prompts, max_new_tokens, sampling, edit):
-        new, done = outputs[0][done:], len(outputs[0])
-        for token in new:
-            if token in stop_ids:  # the last: what comes behind it is no part of the answer
-                break
-            piece = decoder.decode(model._core.decode([token]))
-            if piece:
-                yield piece
-    rest = decoder.decode(b"", True)
-    if rest:
-        yield rest
+    yield [answer.accept(ids[-1]) for answer, ids in zip(answers, trace.output_ids)]

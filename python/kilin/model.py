@@ -8,8 +8,9 @@ from typing import Iterator, Sequence
 import numpy as np
 
 from . import _kilin, generation, lens, paths
+from .checks import text as checked_text, texts, whole_number
 from .errors import InvalidArgument, NotFound
-from .generation import Edit, Generation
+from .generation import Edit, Generation, TracedAnswer
 from .prompts import batch_of, ids_of, is_batch
 from .trace import Trace
 
@@ -38,7 +39,8 @@ def load(path: str | os.PathLike | None = None, *, threads: int = 0, quantize: s
     :param context_tokens: the most that they may hold together; traces have memory of their own
     """
     folder = os.fspath(path) if path is not None else str(embedded_model())
-    return Model(_kilin.load(folder, threads, quantize, activations, kv_type, max_sequences, context_tokens))
+    return Model(_kilin.load(folder, whole_number("threads", threads), quantize, activations, kv_type,
+                             whole_number("max_sequences", max_sequences), whole_number("context_tokens", context_tokens)))
 
 
 class Model:
@@ -53,7 +55,7 @@ class Model:
         self._core = core
         self._support = core.support()
         self._order = {offered["name"]: n for n, offered in enumerate(self._support)}
-        self._names = {}
+        self._names: dict[str, str | None] = {}
         #: sizes of config.json, and what each block is built of: "kda" or "mla", "dense" or "moe"
         self.config: dict = core.config()
         self.stop_ids: list[int] = core.stop_ids  #: an answer ends with one of these
@@ -78,20 +80,24 @@ class Model:
         the step, K all so far), writable, staged (formed only where asked for; moves logits by 1e-5 at most)."""
         return [dict(offered) for offered in self._support]
 
-    def _resolve(self, path: str):
+    def _resolve(self, path: str) -> str | None:
         if path not in self._names:
             self._names[path] = paths.resolve(self._core.find, path)
         return self._names[path]
+
+    def _names_in(self, path: str) -> list[str]:
+        return paths.names_in(self._resolve, [offered["name"] for offered in self._support], path)
 
     # --- text ---
 
     def tokenize(self, text: str, specials: bool = False) -> list[int]:
         """Token ids of a text. :param specials: names of special tokens in it become these tokens"""
-        return (self._core.encode_with_specials if specials else self._core.encode)(text)
+        utf8 = checked_text("the text", text).encode()
+        return (self._core.encode_with_specials if specials else self._core.encode)(utf8)
 
     def detokenize(self, ids: Sequence[int]) -> str:
         """The text of token ids; bytes that are no whole character become U+FFFD."""
-        return self._core.decode([int(i) for i in ids]).decode("utf-8", "replace")
+        return self._core.decode(ids_of(self, [int(i) for i in ids])).decode("utf-8", "replace")
 
     # --- passes ---
 
@@ -110,7 +116,8 @@ class Model:
         :param cuts: where else a step begins: [5] feeds tokens 0 to 4 in step 0, the others in step 1
         :param sampling: temperature, top_k, top_p, min_p, repetition_penalty, seed
         """
-        return Trace(self, batch_of(self, prompts), cuts, max_new_tokens, generation.sampling_params(sampling))
+        return Trace(self, batch_of(self, prompts), [whole_number("a cut", cut) for cut in cuts],
+                     whole_number("max_new_tokens", max_new_tokens), generation.sampling_params(sampling))
 
     def logits(self, prompts, edit: Edit | None = None) -> np.ndarray:
         """Logits of every token, [B, S, vocab]. :param edit: called with the pass's values first, as the body of a trace"""
@@ -123,7 +130,7 @@ class Model:
         with self.trace(prompts) as t:
             edit(t)
             logits = t.logits.save()
-        return logits.value
+        return np.asarray(logits)
 
     def next_token_probs(self, prompts, edit: Edit | None = None) -> np.ndarray:
         """Probabilities of the token after each prompt, [B, vocab]. :param edit: as in `logits`"""
@@ -131,44 +138,39 @@ class Model:
             if edit is not None:
                 edit(t)
             probs = t.next_token_probs.save()
-        return probs.value
+        return np.asarray(probs)
 
-    def generate(self, prompts, max_new_tokens: int = 64, *, stop: Sequence[str] = (), edit: Edit | None = None, **sampling):
+    def generate(self, prompts, max_new_tokens: int = 64, *, stop: str | Sequence[str] = (), edit: Edit | None = None,
+                 **sampling):
         """Goes on with a prompt, greedily unless `sampling` (as in `trace`) says otherwise.
 
-        :param stop: texts before which an answer ends; not together with `edit`
+        :param stop: a text before which an answer ends, or several
         :param edit: called once a step with its values, `t.index` 0 for the prompt, n for the n-th new token. Answers are those
             of a trace then
         :returns: a Generation, or a list of them for a batch
         """
-        params = generation.sampling_params(sampling)
-        batch = batch_of(self, prompts)
+        batch, stops = batch_of(self, prompts), texts("stop", stop)
+        most, params = whole_number("max_new_tokens", max_new_tokens, at_least=1), generation.sampling_params(sampling)
         if edit is None:
-            answers = generation.plain(self, batch, max_new_tokens, params, stop)
+            answers = generation.plain(self, batch, most, params, stops)
         else:
-            self._no_stop_strings(stop)
-            outputs = []
-            for outputs in generation.edited(self, batch, max_new_tokens, params, edit):
+            growing = [TracedAnswer(self, most, stops) for _ in batch]
+            for _ in generation.edited(self, batch, growing, most, params, edit):
                 pass
-            answers = [generation.ended(self, ids) for ids in outputs]
+            answers = [answer.generation() for answer in growing]
         return answers if is_batch(prompts) else answers[0]
 
-    def stream(self, prompt, max_new_tokens: int = 64, *, stop: Sequence[str] = (), edit: Edit | None = None,
+    def stream(self, prompt, max_new_tokens: int = 64, *, stop: str | Sequence[str] = (), edit: Edit | None = None,
                **sampling) -> Iterator[str]:
         """As `generate`, of one prompt, in pieces of text as they come."""
-        params = generation.sampling_params(sampling)
         if is_batch(prompt):
             raise InvalidArgument("a batch can't be streamed; expected one prompt")
-        ids = np.asarray(ids_of(self, prompt), np.int32)
+        batch, stops = batch_of(self, prompt), texts("stop", stop)
+        most, params = whole_number("max_new_tokens", max_new_tokens, at_least=1), generation.sampling_params(sampling)
         if edit is None:
-            return generation.plain_text(self, ids, max_new_tokens, params, stop)
-        self._no_stop_strings(stop)
-        return generation.edited_text(self, [ids], max_new_tokens, params, edit)
-
-    @staticmethod
-    def _no_stop_strings(stop) -> None:
-        if stop:
-            raise InvalidArgument(f"stop is {stop!r}: with an edit, answers end at stop ids alone")
+            return generation.plain_text(self, batch[0], most, params, stops)
+        pieces = generation.edited(self, batch, [TracedAnswer(self, most, stops)], most, params, edit)
+        return (piece for (piece,) in pieces if piece)
 
     # --- what is done most often ---
 
@@ -197,7 +199,8 @@ class Model:
 
         :param value: its name in the layer ("layer_output", "mlp.router_logits"), or several
         :param layers: those that have it; None for all that do
-        :param position: of the tokens to keep, -1 for the last; or a function from [S, ...] to what shall be kept
+        :param position: of the tokens to keep, -1 for the last; or a function from a prompt's value to what shall be kept of it,
+            as scores and states need one: they have no row for each token
         :param show_progress: a bar on stderr; None shows one on terminals alone
         :returns: [layers, prompts, ...], or a dict of these by name if several were asked for
         """

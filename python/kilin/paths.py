@@ -1,9 +1,10 @@
 """Names as attributes: t.layers[3].self_attn.attention_scores, t.model.layers[0].self_attn.q_proj.output."""
 from __future__ import annotations
 
-import numpy as np
+import operator
+from typing import Any, Iterator
 
-from .errors import InvalidArgument, NotFound
+from .errors import NotFound
 
 _MODULES = {"self_attn", "linear_attn", "mlp", "block_sparse_moe"}
 
@@ -27,6 +28,23 @@ def resolve(find, path: str):
         raise AttributeError(str(unknown)) from None
 
 
+def names_in(resolve, names: list[str], path: str) -> list[str]:
+    """What can stand behind a path, for dir(). :param names: all standard ones"""
+    if path in ("", "model"):
+        return sorted({name.split(".")[0] for name in names})
+    layer = ".".join(path.removeprefix("model.").split(".")[:2]) + "."
+    found = set()
+    for name in names:
+        words = name.removeprefix(layer).split(".") if name.startswith(layer) else []
+        for n, word in enumerate(words):  # the checkpoint's modules hold what stands behind the standard ones
+            try:
+                resolve(".".join([path, *words[n:]]))
+                found.add(word)
+            except AttributeError:
+                pass
+    return sorted(found)
+
+
 class Node:
     """A module of the model in one step of a trace. Its values are attributes: reading one waits until the pass has come to it;
     assigning to one changes what the model goes on with. dir() lists them."""
@@ -37,8 +55,8 @@ class Node:
         object.__setattr__(self, "_view", view)
         object.__setattr__(self, "_path", path)
 
-    def __getattr__(self, name: str):
-        if name.startswith("__"):
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
             raise AttributeError(name)
         return self._view._get(f"{self._path}.{name}")
 
@@ -49,26 +67,27 @@ class Node:
         return f"<{self._path} of step {self._view.index}>"
 
     def __dir__(self):
-        prefix = self._path.removeprefix("model.") + "."
-        names = (o["name"] for o in self._view._support())
-        return sorted({n.removeprefix(prefix).split(".")[0] for n in names if n.startswith(prefix)})
+        return self._view._names_in(self._path)
 
 
 class Layers(Node):
-    """The decoder layers, counted from 0; negative numbers count from the last."""
+    """The decoder layers, counted from 0; negative numbers count from the last. A slice is a list of layers."""
 
     __slots__ = ()
 
     def __len__(self) -> int:
         return self._view._layers()
 
-    def __getitem__(self, layer: int) -> Node:
-        count, n = len(self), int(layer)
+    def __getitem__(self, layer: Any) -> Any:
+        count = len(self)
+        if isinstance(layer, slice):
+            return [self[n] for n in range(*layer.indices(count))]
+        n = operator.index(layer)
         if not -count <= n < count:
             raise IndexError(f"there is no layer {n}; expected {-count} to {count - 1}")
         return Node(self._view, f"{self._path}.{n % count}")
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Node]:
         return (self[layer] for layer in range(len(self)))
 
 
@@ -94,15 +113,3 @@ def node(view, path: str) -> Node:
     if last == "layers":
         return Layers(view, path)
     return (Attention if last in ("linear_attn", "self_attn") else Node)(view, path)
-
-
-def assign(array, name: str, value) -> None:
-    """array[...] = value, unless that is what stands there already, as after an in-place operator."""
-    if array is None:
-        raise InvalidArgument(f"{name}: a fresh prompt has none, and none can be set; see set_state_after")
-    if isinstance(value, np.ndarray) and value.shape == array.shape and value.strides == array.strides \
-            and value.__array_interface__["data"][0] == array.__array_interface__["data"][0]:
-        return
-    if not array.flags.writeable:
-        raise InvalidArgument(f"{name} can't be written: nothing is computed from it")
-    array[...] = value

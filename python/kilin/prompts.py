@@ -6,6 +6,7 @@ from typing import Mapping, Sequence, Union
 
 import numpy as np
 
+from .checks import texts
 from .errors import InvalidArgument
 
 #: A text, or token ids.
@@ -25,9 +26,10 @@ class Prompt:
         """Targets are words: of each the first token counts, as it is and with a space before it."""
         groups = {}
         for name, words in targets.items():
-            words = [words] if isinstance(words, str) else list(words)
-            firsts = {model.tokenize(form)[0] for word in words for form in (word, " " + word) if form.strip()}
-            groups[name] = sorted(firsts)
+            words = texts(f"target {name!r}", words)
+            if not words or not all(words):
+                raise InvalidArgument(f"target {name!r} is {words!r:.80}; expected words")
+            groups[name] = sorted({model.tokenize(form)[0] for word in words for form in (word, " " + word)})
         return cls(ids_of(model, prompt), groups, prompt if isinstance(prompt, str) else "")
 
     def has_no_collisions(self) -> bool:
@@ -63,9 +65,9 @@ def is_batch(prompts) -> bool:
     """Whether this is a list of prompts, and not one."""
     if isinstance(prompts, (str, Prompt)):
         return False
-    if isinstance(prompts, np.ndarray):
-        return prompts.ndim == 2
-    return any(not isinstance(p, (int, np.integer)) for p in prompts)
+    if hasattr(prompts, "__array__"):  # of NumPy, or another library's tensor
+        return np.ndim(prompts) == 2
+    return isinstance(prompts, Sequence) and any(not isinstance(p, (int, np.integer)) for p in prompts)
 
 
 def batch_of(model, prompts) -> list[np.ndarray]:

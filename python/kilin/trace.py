@@ -1,12 +1,13 @@
 """A trace: prompts whose forward pass runs interleaved with the body of a `with`."""
 from __future__ import annotations
 
-from typing import Sequence
+from typing import Any, Sequence
 
 import numpy as np
 
 from . import _kilin, paths
-from .arrays import Array, Saved, Stand
+from .arrays import Saved, Stand
+from .checks import layers_of, numbers_for, numbers_of, text, whole_number
 from .errors import InvalidArgument, OutOfOrder
 
 
@@ -21,27 +22,38 @@ class StepView:
     """
 
     def __init__(self, trace: "Trace", index: int):
-        self.__dict__["_trace"] = trace
-        self.__dict__["index"] = index
+        self._of = trace
+        self._index = index
 
-    def __getattr__(self, name: str):
+    @property
+    def _trace(self) -> "Trace":
+        return self._of
+
+    @property
+    def index(self) -> int:
+        """The step's number."""
+        return self._index
+
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         return self._get(name)
 
     def __setattr__(self, name: str, value) -> None:
-        if name in self.__dict__ or name.startswith("_"):
-            self.__dict__[name] = value
+        if name.startswith("_"):
+            object.__setattr__(self, name, value)
+        elif hasattr(type(self), name):
+            raise AttributeError(f"{name} can't be set")
         else:
             self._set(name, value)
 
     def __dir__(self):
-        return sorted({*object.__dir__(self), "layers", "model", "logits", "norm", "input_ids", "token_embeddings",
-                       "next_token_probs"})
+        return sorted({*object.__dir__(self), "model", *self._names_in("")})
 
-    def value(self, name: str) -> Array | None:
-        """The value of that name, such as "layers.3.layer_output": waits until the pass has come to it."""
-        return self._trace._wait(self._trace._model._core.find(name), self.index)
+    def value(self, name: str) -> Any:
+        """The value of that name, such as "layers.3.layer_output": waits until the pass has come to it. An `Array`; None for the
+        state_input of a fresh prompt, which can be set still."""
+        return self._trace._wait(self._trace._model._core.find(text("the name", name)), self.index)
 
     def _get(self, path: str):
         name = self._trace._model._resolve(path)
@@ -51,54 +63,52 @@ class StepView:
         name = self._trace._model._resolve(path)
         if name is None:
             raise AttributeError(f"{path} is a module; assign to one of its values")
-        paths.assign(self._trace._wait(name, self.index), name, value)
+        self._trace._assign(name, self.index, value)
 
     def _layers(self) -> int:
         return self._trace._model.num_layers
 
-    def _support(self):
-        return self._trace._model._support
+    def _names_in(self, path: str) -> list[str]:
+        return self._trace._model._names_in(path)
 
     # --- edits that take several values ---
 
-    def _numbers(self, layers: int | Sequence[int]) -> list[int]:
-        """Layers in the order of the pass; negative numbers count from the last."""
-        chosen, count = [layers] if np.isscalar(layers) else layers, self._layers()
-        for layer in chosen:
-            if not -count <= layer < count:
-                raise InvalidArgument(f"there is no layer {layer}; expected {-count} to {count - 1}")
-        return sorted({layer % count for layer in chosen})
+    def _in_order(self, layers: int | Sequence[int]) -> list[int]:
+        return sorted(set(layers_of(self._layers(), layers)))
 
     def steer(self, layers: int | Sequence[int], vector, factor: float = 1.0, position=slice(None)) -> None:
         """Adds `factor * vector` to the stream after each of the layers: layer_output[:, position] += factor * vector.
 
+        :param layers: one or several; negative numbers count from the last
         :param vector: [hidden_size], or what broadcasts to [B, positions, hidden_size]
-        :param position: an index or slice of the step's tokens; -1 is the last
+        :param position: an index or slice of the step's tokens; -1 is the last. Shorter prompts are padded on the left, so count
+            from the end where lengths differ
         """
-        for layer in self._numbers(layers):
+        addend = np.float32(factor) * np.asarray(vector, np.float32)
+        for layer in self._in_order(layers):
             output = self.layers[layer].layer_output
-            output[:, position] += np.float32(factor) * np.asarray(vector, np.float32)
+            output[:, position] += addend
 
     def skip_layers(self, first: int, last: int) -> None:
         """The stream after layer `last` becomes what it was before layer `first`, as if the layers first..last, both
-        included, were not there."""
-        if not 0 <= first <= last < self._layers():
-            raise InvalidArgument(f"layers {first} to {last} can't be skipped; expected 0 <= first <= last < {self._layers()}")
-        before = self.layers[first].layer_input.save()
-        self.layers[last].layer_output = before
+        included, were not there. Negative numbers count from the last."""
+        begin, end = layers_of(self._layers(), [first, last])
+        if begin > end:
+            raise InvalidArgument(f"layers {first} to {last} can't be skipped; expected the first one first")
+        before = self.layers[begin].layer_input.save()
+        self.layers[end].layer_output = before
 
     def ablate_experts(self, layers: int | Sequence[int], experts: int | Sequence[int], mode: str = "reroute") -> None:
         """Takes experts away from MoE layers.
 
+        :param layers: one or several; negative numbers count from the last
         :param mode: "reroute": their router logits become -inf, so that others take their place and weights are renormalised;
             "zero": the choice stays, and their weights become 0
         """
         if mode not in ("reroute", "zero"):
             raise InvalidArgument(f"mode is {mode!r}; expected 'reroute' or 'zero'")
-        chosen, count = np.atleast_1d(np.asarray(experts)), self._trace._model.config["num_experts"]
-        for expert in chosen[(chosen < 0) | (chosen >= count)][:1]:
-            raise InvalidArgument(f"there is no expert {expert}; expected 0 to {count - 1}")
-        for layer in self._numbers(layers):
+        chosen = numbers_of("expert", experts, 0, self._trace._model.config["num_experts"] - 1)
+        for layer in self._in_order(layers):
             mlp = self.layers[layer].mlp
             if mode == "reroute":
                 # The selection adds a bias to the sigmoid: one with a large bias may be chosen still, with a weight of 0.
@@ -115,11 +125,12 @@ class Trace(StepView):
     After the block, `logits` and `next_token_probs` can still be read, in this order: the pass goes on to them then, and only
     then. It keeps its memory until they are read, this object goes, or `close()`.
 
-    The trace's own attributes are those of step 0: the whole prompts, unless they are cut. `step(n)` gives the others.
+    The trace's own attributes are those of step 0, the whole prompts unless they are cut, and behind the block those of the last
+    step. `step(n)` gives the others.
     """
 
     def __init__(self, model, prompts: list, cuts: Sequence[int], new_tokens: int, sampling):
-        self.__dict__["index"] = 0
+        self._core = None  # for __del__, where the next line raises
         self._model = model
         self._core = _kilin.Trace(model._core, prompts, list(cuts), new_tokens, sampling)
         self._steps = self._core.steps
@@ -127,13 +138,18 @@ class Trace(StepView):
         self._cuts = list(cuts)
         self._generates = new_tokens > 0
         self._order = model._order
-        self._stand = None
+        self._stand: Stand | None = None
         self._at = (-1, -1)
-        self._after = None  # values read after the block, once it has ended
+        self._after: dict[str, Saved] | None = None  # values read after the block, once it has ended
 
     @property
     def _trace(self) -> "Trace":
         return self
+
+    @property
+    def index(self) -> int:
+        """The step whose values are this object's attributes."""
+        return 0 if self._after is None else self._steps - 1
 
     def __enter__(self) -> "Trace":
         return self
@@ -153,7 +169,7 @@ class Trace(StepView):
         return False
 
     def __del__(self):
-        if self.__dict__.get("_core") is not None:
+        if self._core is not None:
             self.close()
 
     def __repr__(self) -> str:
@@ -168,7 +184,7 @@ class Trace(StepView):
 
     def step(self, index: int) -> StepView:
         """The values of one step: of a part of the prompts, if they are cut, or of a new token."""
-        if not 0 <= index < self._steps:
+        if whole_number("step", index) >= self._steps:
             raise InvalidArgument(f"step {index} is not run; expected 0 to {self._steps - 1}")
         return StepView(self, index)
 
@@ -199,36 +215,57 @@ class Trace(StepView):
 
     # --- how values are come by ---
 
-    def _wait(self, name: str, step: int):
-        if self._after is not None and name in ("logits", "next_token_probs"):
-            return self._after_block(name)
-        if self._after is not None:
-            raise OutOfOrder(f"{name} is out of order: the trace has ended; read it in the body of the with, and save() it")
-        return self._come_to(name, step)
+    def _wait(self, name: str, step: int) -> Any:
+        if self._after is None:
+            stand = self._come_to(name, step)
+            return None if stand.is_blank else stand.array()
+        if name in ("logits", "next_token_probs") and step == self._steps - 1:
+            return self._after_block(name, self._after)
+        raise OutOfOrder(f"{name} is out of order: the trace has ended; read it in the body of the with, and save() it")
 
-    def _after_block(self, name: str) -> Saved:
-        if name not in self._after:
+    def _assign(self, name: str, step: int, value) -> None:
+        """array[...] = value, unless that is what stands there already, as after an in-place operator."""
+        if self._after is not None:
+            raise OutOfOrder(f"{name} can't be written: the trace has ended; write in the body of the with")
+        stand = self._come_to(name, step)
+        array = stand.array()
+        if isinstance(value, np.ndarray) and value.shape == array.shape and value.strides == array.strides \
+                and value.__array_interface__["data"][0] == array.__array_interface__["data"][0]:
+            return
+        if not array.flags.writeable:
+            raise InvalidArgument(f"{name} can't be written: nothing is computed from it")
+        array[...] = numbers_for(array, name, value)
+        stand.is_blank = False
+
+    def _parts(self, name: str, step: int = 0) -> list[np.ndarray]:
+        """The value of each prompt without padding, in the model's memory: valid until the next value is read."""
+        stand = self._come_to(name, step)
+        if stand.is_blank:
+            raise InvalidArgument(f"{name}: a fresh prompt has none")
+        return stand.parts
+
+    def _after_block(self, name: str, after: dict[str, Saved]) -> Saved:
+        if name not in after:
             if self._core is None:
                 raise OutOfOrder(f"{name} is out of order: the pass has ended" +
-                                 ("; read it before next_token_probs" if "next_token_probs" in self._after else " before it"))
+                                 ("; read it before next_token_probs" if "next_token_probs" in after else " before it"))
             for value in ("logits", "next_token_probs") if name == "logits" else (name,):
-                self._after[value] = self._come_to(value, self._steps - 1).save()
+                after[value] = self._come_to(value, self._steps - 1).array().save()
             self.close()
-        return self._after[name]
+        return after[name]
 
-    def _come_to(self, name: str, step: int):
+    def _come_to(self, name: str, step: int) -> Stand:
         moment = (step, self._order[name])
         if moment != self._at or self._stand is None:
             if self._core is None:
                 raise OutOfOrder(f"{name} is out of order: the trace is closed")
             if step < self._steps and moment >= self._at:  # else the pass stays where it is, and says why
                 self._leave()
-            parts = self._core.wait_for(name, step)
-            self._stand, self._at = Stand(name, parts), moment
-        return self._stand.array()
+            self._stand, self._at = Stand(name, *self._core.wait_for(name, step)), moment
+        return self._stand
 
     def _leave(self) -> None:
-        stand, self._stand = self.__dict__.get("_stand"), None
+        stand, self._stand = self._stand, None
         if stand is not None:
             stand.leave()
 
@@ -258,4 +295,4 @@ class Trace(StepView):
         if not is_last:
             raise InvalidArgument(f"the trace is not cut behind token {token}; "
                                   f"ask for trace(..., cuts=[{token % self._lengths[0] + 1}])")
-        paths.assign(self._wait(name, step), name, state)
+        self._assign(name, step, state)

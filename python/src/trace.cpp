@@ -15,26 +15,22 @@ class PyTrace {
       : model_(std::move(model)), output_ids_(prompts.size()) {
     // The pass calls this while the reader waits: both never run at once.
     options.on_token = [this](size_t prompt, int32_t id) { output_ids_[prompt].push_back(id); };
+    options.poll = check_signals;
     trace_.emplace(model_->engine, std::move(prompts), std::move(options));
   }
   ~PyTrace() { close(); }
   PyTrace(const PyTrace&) = delete;
   PyTrace& operator=(const PyTrace&) = delete;
 
-  // Arrays by prompt, which look at the model's own memory until the pass goes on; None where the prompt has no such value.
-  py::list wait_for(const std::string& name, size_t step) {
+  // Arrays by prompt, which look at the model's own memory until the pass goes on, and whether they are blank.
+  py::tuple wait_for(const std::string& name, size_t step) {
     const TracedValue& value = [&]() -> const TracedValue& {
       const Running running(*model_);
       return open().wait_for(name, step);
     }();
     py::list arrays;
-    for (size_t n = 0; n < value.prompts(); ++n) {
-      if (value.has(n))
-        arrays.append(array_of(value.of(n), py::none(), value.is_writable()));
-      else
-        arrays.append(py::none());
-    }
-    return arrays;
+    for (size_t n = 0; n < value.prompts(); ++n) arrays.append(array_of(value.of(n), py::none(), value.is_writable()));
+    return py::make_tuple(arrays, value.is_blank());
   }
 
   void finish() {
@@ -49,7 +45,10 @@ class PyTrace {
   }
 
   size_t steps() { return open().steps(); }
-  const std::vector<std::vector<int32_t>>& output_ids() const { return output_ids_; }
+  std::vector<std::vector<int32_t>> output_ids() {
+    const Running running(*model_);
+    return output_ids_;
+  }
 
  private:
   InterleavedTrace& open() {

@@ -1,4 +1,6 @@
 """Answers and the well-known experiments."""
+import threading
+
 import numpy as np
 import pytest
 
@@ -19,6 +21,7 @@ def test_answers_whole_and_in_pieces_are_one(model, text):
     assert model.generate(text, 24, temperature=1.0, seed=3).ids == model.generate(text, 24, temperature=1.0, seed=3).ids
     word = whole.text.split()[2]
     assert model.generate(text, 24, stop=[word]).text == whole.text[: whole.text.index(word)]
+    assert model.generate(text, 24, stop=word) == model.generate(text, 24, stop=[word])  # and not its letters
 
 
 def test_answers_side_by_side_are_those_alone(model, text):
@@ -47,8 +50,63 @@ def test_edits_by_step(model, text):
     assert other[0].ids == other[1].ids
     assert other[0].ids[:3] == plain.ids[:3] and other[0].ids != plain.ids
     assert "".join(model.stream(text, 10, edit=silence)) == other[0].text
-    with pytest.raises(ValueError, match="stop ids alone"):
-        model.generate(text, 3, stop=["x"], edit=silence)
+
+
+def test_answers_with_edits_end_as_those_without(model, text):
+    prompts = [text, "And it came to pass", "Jesus wept."]
+    whole = model.generate(prompts, 40)
+    letters = [answer.text[5:8] for answer in whole]  # across the borders of tokens
+    for stop in ([], letters[:1], letters, "\n", ["zebra"]):
+        plain = model.generate(prompts, 40, stop=stop)
+        assert model.generate(prompts, 40, stop=stop, edit=lambda t: None) == plain
+        for prompt, answer in zip(prompts, plain):
+            pieces = list(model.stream(prompt, 40, stop=stop, edit=lambda t: None))
+            assert pieces == list(model.stream(prompt, 40, stop=stop)) and "".join(pieces) == answer.text
+    assert {answer.finish_reason for answer in model.generate(prompts, 40, stop=letters)} == {"stop"}
+    steps = []
+    model.generate(text, 40, stop=letters[0], edit=lambda t: steps.append(t.index))
+    assert len(steps) < 10  # nothing runs on behind it
+
+
+def test_answers_of_threads_do_not_mix(text):
+    model = kilin.load(threads=2, max_sequences=2)
+    prompts = [text, "And it came to pass", "In the beginning God", "Then said Jesus"]
+    expected = ["".join(model.stream(prompt, 24)) for prompt in prompts]
+    found = {}
+
+    def work(prompt):
+        found[prompt] = ["".join(model.stream(prompt, 24)) for _ in range(3)]
+    threads = [threading.Thread(target=work, args=[prompt]) for prompt in prompts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {prompt: [answer] * 3 for prompt, answer in zip(prompts, expected)}
+
+
+def test_numbers_and_texts_are_looked_at_where_they_come_in(model, text):
+    for call, message in [
+        (lambda: model.generate(text, -1), "max_new_tokens is -1; expected a whole number from 1 on"),
+        (lambda: model.generate(text, 0, edit=lambda t: None), "max_new_tokens is 0"),
+        (lambda: model.trace(text, max_new_tokens=1.5), "max_new_tokens is 1.5"),
+        (lambda: model.trace(text, cuts=[-1]), "a cut is -1"),
+        (lambda: model.generate(text, 2, temperature="hot"), "temperature is 'hot'; expected a number"),
+        (lambda: model.generate(text, 2, top_k=-1), "top_k is -1"),
+        (lambda: model.generate(text, 2, stop=[5]), "stop is 5; expected a text"),
+        (lambda: model.tokenize(5), "the text is 5"),
+        (lambda: model.tokenize("\ud800"), "surrogates not allowed"),
+        (lambda: model.detokenize([2**40]), "token id 1099511627776 is outside"),
+        (lambda: model.trace(None), "a prompt is None"),
+        (lambda: model.trace({3: 4}), "a prompt is {3: 4}"),
+        (lambda: kilin.load(threads=-1), "threads is -1"),
+        (lambda: model.logit_lens(text, layers=[]), "layers is empty"),
+        (lambda: model.logit_lens(text, layers="a"), "there is no layer 'a'; expected -6 to 5"),
+        (lambda: model.patchscope([text, text], text), "source is a batch of 2 prompts"),
+        (lambda: kilin.Prompt.from_strings(model, text, {"none": ""}), "target 'none' is"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()
+    assert model.logits(np.array([[5, 6], [7, 8]])).shape == (2, 2, model.vocab_size)
 
 
 def test_logits_with_edits_are_those_of_a_trace(model, text):
@@ -75,7 +133,11 @@ def test_logit_lens_ends_in_the_models_probabilities(model, text):
     probs = model.logit_lens(prompts)
     assert probs.shape == (2, 6, model.vocab_size)
     np.testing.assert_allclose(probs[:, -1], model.next_token_probs(prompts), atol=1e-6)
-    np.testing.assert_array_equal(model.logit_lens(text, layers=[4, 1])[0], probs[0, [4, 1]])
+    np.testing.assert_array_equal(model.logit_lens(text, layers=[-2, 1])[0], probs[0, [4, 1]])
+    # The shorter prompt's own first token, and no padding.
+    first = model.logit_lens([text, "And"], position=0)
+    for n, prompt in enumerate([text, "And"]):
+        np.testing.assert_allclose(first[n], model.logit_lens(prompt, position=0)[0], atol=1e-6)
 
 
 def test_skipped_layers_are_as_if_they_were_not_there(model, text):
@@ -84,8 +146,12 @@ def test_skipped_layers_are_as_if_they_were_not_there(model, text):
         after = t.layers[5].layer_input.save()
     with model.trace(text) as t:
         np.testing.assert_array_equal(t.layers[1].layer_input, after)
-    with pytest.raises(ValueError, match="can't be skipped"), model.trace(text) as t:
-        t.skip_layers(3, 9)
+    with model.trace(text) as t:
+        t.skip_layers(1, -2)
+        np.testing.assert_array_equal(t.layers[5].layer_input, after)
+    for first, last, message in [(3, 2, "can't be skipped"), (3, 9, "there is no layer 9")]:
+        with pytest.raises(ValueError, match=message), model.trace(text) as t:
+            t.skip_layers(first, last)
 
 
 def test_steering_adds_to_the_stream(model, text):
@@ -147,6 +213,23 @@ def test_activations_of_many_prompts(model, text, capfd):
     assert "1/1" in capfd.readouterr().err
     with pytest.raises(kilin.Unavailable):
         model.collect_activations(prompts, "mlp.router_logits", layers=[0])
+
+
+def test_values_that_have_no_row_for_each_token_are_collected_whole(model, text):
+    prompts = [text, "And"]
+    for value in ("self_attn.attention_scores", "linear_attn.state_output"):
+        with pytest.raises(ValueError, match=f"{value} is .*, not a row for each token"):
+            model.collect_activations(prompts, value)
+    mean = model.collect_activations(prompts, "self_attn.attention_probabilities", position=lambda p: p[:, -1].max(axis=-1))
+    states = model.collect_activations(prompts, "linear_attn.state_output", position=lambda state: state)
+    for n, prompt in enumerate(prompts):
+        with model.trace(prompt) as t:
+            np.testing.assert_array_equal(states[3, n], t.layers[4].linear_attn.state_output[0])
+        with model.trace(prompt) as t:
+            largest = t.layers[3].self_attn.attention_probabilities[0, :, -1].max(axis=-1)
+            np.testing.assert_array_equal(mean[0, n], largest)
+    with pytest.raises(ValueError, match="a fresh prompt has none"):
+        model.collect_activations(prompts, "linear_attn.state_input", position=lambda state: state)
 
 
 def test_targets_sum_the_probabilities_of_their_tokens(model, text):

@@ -7,9 +7,7 @@ namespace kilin {
 namespace {
 
 // Shows each sequence's state as [heads, K, V], and puts what taps have made of it back into the pool.
-// @param has_state whether sequence n has one; the others have no part
-template <typename F>
-void show_states(ExecContext& ctx, const ForwardBatch& batch, Value value, const KdaLayerNumbers& numbers, F has_state) {
+void show_states(ExecContext& ctx, const ForwardBatch& batch, Value value, const KdaLayerNumbers& numbers) {
   if (!ctx.wants(value, numbers.layer)) return;
   RecurrentStatePool& pool = batch.pools->states;
   const auto& d = pool.dimensions();
@@ -22,7 +20,7 @@ void show_states(ExecContext& ctx, const ForwardBatch& batch, Value value, const
           MatView<float>(states[n].as<float>() + h * d.key_dim * d.value_dim, d.key_dim, d.value_dim));
   };
   for (size_t n = 0; n < states.size(); ++n) {
-    if (batch.tokens_of(n) == 0 || !has_state(n)) continue;
+    if (batch.tokens_of(n) == 0) continue;
     states[n] = Tensor(DType::f32, {d.heads, d.key_dim, d.value_dim});
     parts[n] = states[n].view();
   }
@@ -76,7 +74,7 @@ void run_with_taps(ExecContext& ctx, const ForwardBatch& batch, const KdaLayerNu
   ctx.tap_heads(Value::AttentionValues, layer, inputs.qkv.columns(2 * width, 3 * width), p.heads);
   ctx.tap_heads(Value::Decays, layer, inputs.f, p.heads);
   ctx.tap(Value::Betas, layer, inputs.b);
-  show_states(ctx, batch, Value::StateInput, numbers, [&](size_t n) { return batch.sequences[n].start > 0; });
+  show_states(ctx, batch, Value::StateInput, numbers);
 
   Tensor states;
   if (ctx.wants(Value::States, layer))
@@ -86,7 +84,7 @@ void run_with_taps(ExecContext& ctx, const ForwardBatch& batch, const KdaLayerNu
         [&](size_t n, size_t h, size_t worker) { stages.recur(stages.in_place(n, h), memory.scratch_of(worker)); });
   if (!states.empty()) ctx.taps->at({Value::States, layer}, states.view());
   ctx.tap_heads(Value::AttentionHeadOutputs, layer, heads, p.heads);
-  show_states(ctx, batch, Value::StateOutput, numbers, [](size_t) { return true; });
+  show_states(ctx, batch, Value::StateOutput, numbers);
   show_conv_states(ctx, batch, numbers);
   stages.for_each_head([&](size_t n, size_t h, size_t) { stages.normalize(stages.in_place(n, h)); });
   ctx.tap(Value::ONorm, layer, heads);

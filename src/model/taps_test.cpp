@@ -48,7 +48,7 @@ TEST(Taps, PartsOfABatchStandInItsOrderAndEmptySpansHaveNone) {
   r.run({{&old, ForwardMode::Decode, {7}}, {&idle, ForwardMode::Extend, {}}, {&fresh, ForwardMode::Extend, some_ids(3, 2)}},
         &taps);
   const Shape none, state = {4, 64, 64}, tail = {3, 768};
-  EXPECT_EQ(taps.shapes_of(Value::StateInput), (std::vector<Shape>{state, none, none}));
+  EXPECT_EQ(taps.shapes_of(Value::StateInput), (std::vector<Shape>{state, none, state}));
   EXPECT_EQ(taps.shapes_of(Value::StateOutput), (std::vector<Shape>{state, none, state}));
   EXPECT_EQ(taps.shapes_of(Value::ConvState), (std::vector<Shape>{tail, none, tail}));
   EXPECT_EQ(taps.shapes_of(Value::AttentionQueries), (std::vector<Shape>{{4, 1, 96}, none, {4, 3, 96}}));

@@ -27,8 +27,8 @@ class Taps {
 
   /// As `at`, for values that have no rows of the batch: attention queries, keys, values, scores and probabilities of MLA by
   /// head, states. Only if wanted.
-  /// @param parts one for each sequence of the batch, in its order; with no data (null) where the sequence has no tokens, or no
-  /// state yet (state_input)
+  /// @param parts one for each sequence of the batch, in its order; with no data (null) where the sequence has no tokens. The
+  /// state_input of a fresh sequence is zeros
   virtual void at_sequences(const Site& site, std::span<const TensorView> parts) {
     static_cast<void>(site);
     static_cast<void>(parts);

@@ -28,7 +28,6 @@ inline std::vector<float> floats(const Tensor& t) {
 inline TraceEdit each(std::function<float(float)> f) {
   return [f = std::move(f)](const TracedValue& value) {
     for (size_t n = 0; n < value.prompts(); ++n) {
-      if (!value.has(n)) continue;
       const Tensor copy = copy_of(value.of(n));
       for (size_t i = 0; i < copy.elements(); ++i) copy.as<float>()[i] = f(copy.as<float>()[i]);
       copy_elements(copy.view(), value.of(n));

@@ -43,7 +43,7 @@ TEST_F(Interleaved, EveryOfferedValueCanBeReadInTurn) {
   InterleavedTrace trace(engine(), {{some_ids(3, 53)}});
   for (const OfferedValue& o : support(trace.blocks())) {
     const TracedValue& value = trace.wait_for(o.name);
-    EXPECT_EQ(value.has(0), o.site.value != Value::StateInput) << o.name;
+    EXPECT_EQ(value.is_blank(), o.site.value == Value::StateInput) << o.name;
     EXPECT_EQ(&trace.wait_for(o.name), &value) << o.name;  // the pass stands there still
   }
 }

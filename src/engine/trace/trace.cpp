@@ -27,15 +27,16 @@ class Trace::Observer final : public TraceObserver {
   }
   void reached(const Moment&) override {}
   void at(const TracedValue& value) override {
+    bool is_blank = value.is_blank();
     for (Action& action : actions_) {
       if (!is_at(action, value.moment())) continue;
       if (action.edit) {
         action.edit(value);
+        is_blank = false;
         continue;
       }
       action.save->prompts_.clear();
-      for (size_t n = 0; n < value.prompts(); ++n)
-        action.save->prompts_.push_back(value.has(n) ? copy_of(value.of(n)) : Tensor());
+      for (size_t n = 0; n < value.prompts(); ++n) action.save->prompts_.push_back(is_blank ? Tensor() : copy_of(value.of(n)));
     }
   }
   bool is_done(const Moment& moment) const override { return !passes_before(moment, last_); }

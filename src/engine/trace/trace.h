@@ -18,7 +18,7 @@ class SavedValue {
 
   const Moment& moment() const { return moment_; }
   const std::string& name() const { return name_; }
-  /// Whether the trace has run and the prompt has this value: of a fresh prompt there is no state_input.
+  /// Whether the trace has run and the prompt has this value: a fresh one has no state_input, unless an edit has made one.
   bool has(size_t prompt) const { return prompt < prompts_.size() && !prompts_[prompt].empty(); }
   /// A copy without gaps, in the shape that `support` tells; f32, or i32 for ids and indices.
   /// @throws OutOfOrder if has(prompt) is false

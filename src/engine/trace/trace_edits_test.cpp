@@ -149,6 +149,33 @@ TEST_F(TraceEdits, AStateCanBeReadSetAndReadBack) {
   EXPECT_FALSE(testing::same_bytes_of(floats(logits->of(0)), floats(run({{ids, {4}}}, {"logits"}).at("logits")->of(0))));
 }
 
+// A fresh prompt that is given the state of another one's first tokens, and no tail of the convolution, is as the rest of that
+// one behind a cut where the tail was zeroed.
+TEST_F(TraceEdits, AFreshPromptBeginsWithTheStateThatWasWritten) {
+  const std::string kda = "layers.0.linear_attn.";
+  const std::vector<int32_t> ids = some_ids(90, 34);
+  Trace cut(engine(), {{ids, {20}}});
+  const auto state = cut.save(kda + "state_output", 0);
+  cut.edit(kda + "conv_state", each([](float) { return 0.0f; }), 0);
+  const auto expected = cut.save(kda + "attention_head_outputs", 1), end = cut.save(kda + "state_output", 1);
+  cut.run();
+
+  Trace fresh(engine(), {{{ids.begin() + 20, ids.end()}}});
+  const auto before = fresh.save(kda + "state_input");
+  fresh.edit(kda + "state_input", [&](const TracedValue& v) {
+    EXPECT_TRUE(v.is_blank());
+    EXPECT_EQ(floats(copy_of(v.of(0))), std::vector<float>(4 * 64 * 64));
+    copy_elements(state->of(0).view(), v.of(0));
+  });
+  const auto after = fresh.save(kda + "state_input");
+  const auto heads = fresh.save(kda + "attention_head_outputs"), fresh_end = fresh.save(kda + "state_output");
+  fresh.run();
+  EXPECT_FALSE(before->has(0));
+  EXPECT_BYTES_EQ(floats(after->of(0)), floats(state->of(0)));
+  EXPECT_CLOSE_TO_MAX(floats(heads->of(0)), floats(expected->of(0)), 1e-6);
+  EXPECT_CLOSE_TO_MAX(floats(fresh_end->of(0)), floats(end->of(0)), 1e-6);
+}
+
 TEST_F(TraceEdits, AChangedIndexKeepsItsWeightAndOneOutOfRangeIsRefused) {
   const std::string mlp = "layers.1.mlp.";
   Trace trace(engine(), {{some_ids(4, 31)}});

@@ -30,8 +30,9 @@ class TracedValue {
   /// Whether what is written here is what the model goes on with.
   bool is_writable() const { return value_info(moment_.site.value).writable; }
 
-  /// Whether the prompt has this value: of a fresh prompt there is no state_input.
-  bool has(size_t prompt) const { return prompts_[prompt].data() != nullptr; }
+  /// Whether this is what prompts have before their first token: no state_input yet. `of` gives zeros, and what is written
+  /// there is the state that they begin with.
+  bool is_blank() const { return moment_.site.value == Value::StateInput && moment_.step == 0; }
   /// The part of one prompt, in the shape that `support` tells; f32, or i32 for ids and indices. Maybe with strides.
   TensorView of(size_t prompt) const { return prompts_[prompt]; }
 

@@ -1,0 +1,61 @@
+"""What callers pass, looked at where it comes in: every refusal names the thing, its value and what was expected."""
+from __future__ import annotations
+
+import operator
+from typing import Sequence
+
+import numpy as np
+
+from .errors import InvalidArgument
+
+
+def whole_number(name: str, value, at_least: int = 0) -> int:
+    """A count or an index as an int."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or not at_least <= number < 2**63:
+        raise InvalidArgument(f"{name} is {value!r:.80}; expected a whole number from {at_least} on")
+    return number
+
+
+def text(name: str, value) -> str:
+    if not isinstance(value, str):
+        raise InvalidArgument(f"{name} is {value!r:.80}; expected a text")
+    return value
+
+
+def numbers_of(what: str, chosen, first: int, last: int) -> list[int]:
+    """Numbers of layers or experts, from one or several."""
+    numbers = np.atleast_1d(np.asarray(chosen)).tolist()
+    for n in numbers:
+        if not isinstance(n, int) or not first <= n <= last:
+            raise InvalidArgument(f"there is no {what} {n!r:.80}; expected {first} to {last}")
+    return numbers
+
+
+def layers_of(count: int, layers: int | Sequence[int]) -> list[int]:
+    """Layers by number; negative ones count from the last."""
+    return [n % count for n in numbers_of("layer", layers, -count, count - 1)]
+
+
+def texts(name: str, value: str | Sequence[str]) -> list[str]:
+    """One text or several."""
+    return [text(name, one) for one in ([value] if isinstance(value, str) else value)]
+
+
+def numbers_for(array: np.ndarray, name: str, value) -> np.ndarray:
+    """What can be written into the elements of `array`, the value of that name, without saying something else there."""
+    numbers = np.asarray(value)
+    if numbers.dtype.kind not in "biuf":
+        raise InvalidArgument(f"{name} can't be {value!r:.80}; expected numbers")
+    if array.dtype.kind == "i":
+        limits = np.iinfo(array.dtype)
+        for odd in numbers[(numbers != np.floor(numbers)) | (numbers < limits.min) | (numbers > limits.max)][:1]:
+            raise InvalidArgument(f"{name} can't be {odd}; expected whole numbers of 32 bits")
+    try:
+        return np.broadcast_to(numbers, array.shape)
+    except ValueError:
+        raise InvalidArgument(f"{name} can't be set to an array of {list(numbers.shape)}; "
+                              f"expected {list(array.shape)}, or what broadcasts to it") from None
