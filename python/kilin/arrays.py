@@ -14,7 +14,7 @@ from . import _kilin
 
 
 class _Values(np.ndarray):
-    """Results of operators and functions are `Saved`, or plain numbers: they have memory of their own."""
+    """Results of operators are `Saved`, or plain numbers: they have memory of their own."""
 
     def __array_wrap__(self, result, context=None, return_scalar=False):
         if result is self:
@@ -37,7 +37,7 @@ class Saved(_Values):
 
 class Array(_Values):
     """A value of the model where the pass stands, [prompts, ...], float32 or int32; what is written into it the model goes on
-    with. Shares the model's memory, without a copy (but see `Stand`)."""
+    with. Shares the model's memory, without a copy; prompts of several lengths are gathered, and padded on the left."""
 
     _stand: Stand | None = None
 

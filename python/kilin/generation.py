@@ -101,7 +101,7 @@ class TracedAnswer:
 
 
 def edited(model, prompts, answers: list[TracedAnswer], max_new_tokens: int, sampling, edit: Edit) -> Iterator[list[str]]:
-    """Lets the answers to all prompts grow, with an edit a step, until each has ended; gives what each can show after a step."""
+    """Lets the answers to all prompts grow until each has ended, with an edit a step; gives what each can show then."""
     with Trace(model, prompts, [], max_new_tokens, sampling) as trace:
         for index in range(trace.steps):
             step = trace.step(index)

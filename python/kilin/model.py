@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Iterator, Sequence
+from typing import Any, Iterator, Sequence
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from . import _kilin, generation, lens, paths
 from .checks import text as checked_text, texts, whole_number
 from .errors import InvalidArgument, NotFound
 from .generation import Edit, Generation, TracedAnswer
-from .prompts import batch_of, ids_of, is_batch
+from .prompts import Prompt, PromptLike, Prompts, batch_of, ids_of, is_batch
 from .trace import Trace
 
 
@@ -101,7 +101,7 @@ class Model:
 
     # --- passes ---
 
-    def trace(self, prompts, *, max_new_tokens: int = 0, cuts: Sequence[int] = (), **sampling) -> Trace:
+    def trace(self, prompts: Prompts, *, max_new_tokens: int = 0, cuts: Sequence[int] = (), **sampling) -> Trace:
         """Looks inside a forward pass, which runs interleaved with the body of the `with`::
 
             with model.trace("The LORD said unto") as t:
@@ -119,7 +119,7 @@ class Model:
         return Trace(self, batch_of(self, prompts), [whole_number("a cut", cut) for cut in cuts],
                      whole_number("max_new_tokens", max_new_tokens), generation.sampling_params(sampling))
 
-    def logits(self, prompts, edit: Edit | None = None) -> np.ndarray:
+    def logits(self, prompts: Prompts, edit: Edit | None = None) -> np.ndarray:
         """Logits of every token, [B, S, vocab]. :param edit: called with the pass's values first, as the body of a trace"""
         if edit is None:
             rows = [self._core.logits(ids) for ids in batch_of(self, prompts)]
@@ -132,7 +132,7 @@ class Model:
             logits = t.logits.save()
         return np.asarray(logits)
 
-    def next_token_probs(self, prompts, edit: Edit | None = None) -> np.ndarray:
+    def next_token_probs(self, prompts: Prompts, edit: Edit | None = None) -> np.ndarray:
         """Probabilities of the token after each prompt, [B, vocab]. :param edit: as in `logits`"""
         with self.trace(prompts) as t:
             if edit is not None:
@@ -140,8 +140,8 @@ class Model:
             probs = t.next_token_probs.save()
         return np.asarray(probs)
 
-    def generate(self, prompts, max_new_tokens: int = 64, *, stop: str | Sequence[str] = (), edit: Edit | None = None,
-                 **sampling):
+    def generate(self, prompts: Prompts, max_new_tokens: int = 64, *, stop: str | Sequence[str] = (),
+                 edit: Edit | None = None, **sampling) -> Any:
         """Goes on with a prompt, greedily unless `sampling` (as in `trace`) says otherwise.
 
         :param stop: a text before which an answer ends, or several
@@ -160,8 +160,8 @@ class Model:
             answers = [answer.generation() for answer in growing]
         return answers if is_batch(prompts) else answers[0]
 
-    def stream(self, prompt, max_new_tokens: int = 64, *, stop: str | Sequence[str] = (), edit: Edit | None = None,
-               **sampling) -> Iterator[str]:
+    def stream(self, prompt: PromptLike, max_new_tokens: int = 64, *, stop: str | Sequence[str] = (),
+               edit: Edit | None = None, **sampling) -> Iterator[str]:
         """As `generate`, of one prompt, in pieces of text as they come."""
         if is_batch(prompt):
             raise InvalidArgument("a batch can't be streamed; expected one prompt")
@@ -183,29 +183,35 @@ class Model:
         logits = self._core.project_on_vocab(stream.reshape(-1, self.hidden_size))
         return logits.reshape(*stream.shape[:-1], self.vocab_size)
 
-    def logit_lens(self, prompts, layers: Sequence[int] | None = None, position: int = -1) -> np.ndarray:
-        """Probabilities of the next token after each layer, as if the model ended there: [prompts, layers, vocab]."""
+    def logit_lens(self, prompts: Prompts, layers: int | Sequence[int] | None = None, position: int = -1) -> np.ndarray:
+        """Probabilities of the next token after each layer, as if the model ended there: [prompts, layers, vocab].
+
+        :param layers: by number, negative ones from the last; None for all
+        :param position: of the prompt's own tokens; -1 is the last
+        """
         return lens.logit_lens(self, prompts, layers, position)
 
-    def patchscope(self, source, target, layers: Sequence[int] | None = None, *, source_position: int = -1,
-                   target_position: int = -1, target_layers: Sequence[int] | None = None) -> np.ndarray:
+    def patchscope(self, source: PromptLike, target: PromptLike, layers: int | Sequence[int] | None = None, *,
+                   source_position: int = -1, target_position: int = -1,
+                   target_layers: int | Sequence[int] | None = None) -> np.ndarray:
         """Puts what a layer made of one token of `source` in the place of a token of `target` (after the same layer, or
         `target_layers`), and lets the model go on: probabilities of the token after `target`, [layers, vocab]."""
         return lens.patchscope(self, source, target, layers, source_position, target_position, target_layers)
 
-    def collect_activations(self, prompts, value: str | Sequence[str] = "layer_output", layers: Sequence[int] | None = None,
-                            *, position=-1, batch_size: int = 8, show_progress: bool | None = None):
+    def collect_activations(self, prompts: Prompts, value: str | Sequence[str] = "layer_output",
+                            layers: int | Sequence[int] | None = None, *, position=-1, batch_size: int = 8,
+                            show_progress: bool | None = None) -> Any:
         """One value of a layer for many prompts.
 
         :param value: its name in the layer ("layer_output", "mlp.router_logits"), or several
         :param layers: those that have it; None for all that do
-        :param position: of the tokens to keep, -1 for the last; or a function from a prompt's value to what shall be kept of it,
-            as scores and states need one: they have no row for each token
+        :param position: of the tokens to keep, -1 for the last; or a function from a prompt's value to what shall be kept of
+            it. Scores and states need one: they have no row for each token
         :param show_progress: a bar on stderr; None shows one on terminals alone
         :returns: [layers, prompts, ...], or a dict of these by name if several were asked for
         """
         return lens.collect_activations(self, prompts, value, layers, position, batch_size, show_progress)
 
-    def target_probabilities(self, prompts, edit: Edit | None = None) -> dict[str, np.ndarray]:
+    def target_probabilities(self, prompts: Prompt | Sequence[Prompt], edit: Edit | None = None) -> dict[str, np.ndarray]:
         """Probabilities of the groups of `Prompt` targets, [prompts] each. All prompts have the same groups."""
         return lens.target_probabilities(self, prompts, edit)

@@ -12,6 +12,9 @@ from .errors import InvalidArgument
 #: A text, or token ids.
 PromptLike = Union[str, Sequence[int], np.ndarray, "Prompt"]
 
+#: One, or a batch of them.
+Prompts = Union[PromptLike, Sequence[PromptLike]]
+
 
 @dataclass
 class Prompt:
@@ -43,7 +46,8 @@ class Prompt:
         for name, ids in self.targets.items():
             for i in ids:
                 if not 0 <= i < probs.shape[-1]:
-                    raise InvalidArgument(f"target {name!r}: token id {i} is outside of the vocabulary: 0 to {probs.shape[-1] - 1}")
+                    raise InvalidArgument(f"target {name!r}: token id {i} is outside of the vocabulary: "
+                                          f"0 to {probs.shape[-1] - 1}")
         return {name: probs[..., sorted(set(ids))].sum(axis=-1) for name, ids in self.targets.items()}
 
 
@@ -61,7 +65,7 @@ def ids_of(model, prompt: PromptLike) -> list[int]:
     return [int(i) for i in ids]
 
 
-def is_batch(prompts) -> bool:
+def is_batch(prompts: Prompts) -> bool:
     """Whether this is a list of prompts, and not one."""
     if isinstance(prompts, (str, Prompt)):
         return False
@@ -70,7 +74,7 @@ def is_batch(prompts) -> bool:
     return isinstance(prompts, Sequence) and any(not isinstance(p, (int, np.integer)) for p in prompts)
 
 
-def batch_of(model, prompts) -> list[np.ndarray]:
+def batch_of(model, prompts: Prompts) -> list[np.ndarray]:
     """The ids of each prompt of a batch, or of the one that it is; int32."""
-    parts = list(prompts) if is_batch(prompts) else [prompts]
+    parts: list = list(prompts) if is_batch(prompts) else [prompts]  # type: ignore[arg-type]
     return [np.asarray(ids_of(model, p), np.int32) for p in parts]

@@ -51,8 +51,8 @@ class StepView:
         return sorted({*object.__dir__(self), "model", *self._names_in("")})
 
     def value(self, name: str) -> Any:
-        """The value of that name, such as "layers.3.layer_output": waits until the pass has come to it. An `Array`; None for the
-        state_input of a fresh prompt, which can be set still."""
+        """The value of that name, such as "layers.3.layer_output": waits until the pass has come to it. An `Array`, or None:
+        a fresh prompt has no state_input."""
         return self._trace._wait(self._trace._model._core.find(text("the name", name)), self.index)
 
     def _get(self, path: str):
@@ -81,8 +81,8 @@ class StepView:
 
         :param layers: one or several; negative numbers count from the last
         :param vector: [hidden_size], or what broadcasts to [B, positions, hidden_size]
-        :param position: an index or slice of the step's tokens; -1 is the last. Shorter prompts are padded on the left, so count
-            from the end where lengths differ
+        :param position: an index or slice of the step's tokens; -1 is the last. Shorter prompts are padded on the left, so
+            count from the end where lengths differ
         """
         addend = np.float32(factor) * np.asarray(vector, np.float32)
         for layer in self._in_order(layers):
@@ -125,8 +125,8 @@ class Trace(StepView):
     After the block, `logits` and `next_token_probs` can still be read, in this order: the pass goes on to them then, and only
     then. It keeps its memory until they are read, this object goes, or `close()`.
 
-    The trace's own attributes are those of step 0, the whole prompts unless they are cut, and behind the block those of the last
-    step. `step(n)` gives the others.
+    The trace's own attributes are those of step 0, the whole prompts unless they are cut, and behind the block those of the
+    last step. `step(n)` gives the others.
     """
 
     def __init__(self, model, prompts: list, cuts: Sequence[int], new_tokens: int, sampling):

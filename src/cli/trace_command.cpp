@@ -20,9 +20,8 @@ namespace kilin::cli {
 namespace {
 
 constexpr const char* kFooter =
-    "NAME is one that --list shows, or a path of the checkpoint with .output behind it. The prompt is step 0; with -n, step t "
-    "feeds "
-    "the t-th token that was generated, greedily.\n"
+    "NAME is one that --list shows, or a path of the checkpoint with .output behind it. The prompt is step 0; with -n, step t\n"
+    "feeds the t-th token that was generated, greedily.\n"
     "\n"
     "Examples:\n"
     "  kilin trace MODEL --list\n"
