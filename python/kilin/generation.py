@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Callable, Iterator
+from typing import Callable, Iterator, Sequence
 
 from . import _kilin
 from .checks import whole_number
@@ -19,7 +19,7 @@ class Generation:
 
     text: str
     ids: list[int]
-    finish_reason: str  #: "stop", "length"
+    finish_reason: str  #: "stop", "length"; "cancelled" by an edit
 
     def __str__(self) -> str:
         return self.text
@@ -80,24 +80,35 @@ class TracedAnswer:
     def finished(self) -> bool:
         return self._finish_reason != ""
 
-    def accept(self, token: int) -> str:
-        """Takes one more token, unless the answer has ended. :returns: what can be shown now"""
-        if self.finished:
-            return ""
-        self._ids.append(token)
-        is_stop = token in self._stop_ids
-        shown = b"" if is_stop else self._text.push(token)
-        if is_stop or self._text.stopped:
-            self._finish_reason = "stop"
-        elif len(self._ids) == self._most:
-            self._finish_reason = "length"
-        if self.finished:
-            shown += self._text.finish()
-        self._pieces.append(_shown(shown))
-        return self._pieces[-1]
+    def accept(self, tokens: Sequence[int]) -> str:
+        """Takes the tokens that have come so far, up to where the answer ends. :returns: what can be shown now"""
+        shown = b""
+        for token in tokens[len(self._ids):]:
+            if self.finished:
+                break
+            self._ids.append(token)
+            is_stop = token in self._stop_ids
+            shown += b"" if is_stop else self._text.push(token)
+            if is_stop or self._text.stopped:
+                shown += self._end("stop")
+            elif len(self._ids) == self._most:
+                shown += self._end("length")
+        return self._show(shown)
+
+    def cancel(self) -> str:
+        """No token follows. :returns: what was held back"""
+        return "" if self.finished else self._show(self._end("cancelled"))
 
     def generation(self) -> Generation:
         return Generation("".join(self._pieces), self._ids, self._finish_reason)
+
+    def _end(self, reason: str) -> bytes:
+        self._finish_reason = reason
+        return self._text.finish()
+
+    def _show(self, utf8: bytes) -> str:
+        self._pieces.append(_shown(utf8))
+        return self._pieces[-1]
 
 
 def edited(model, prompts, answers: list[TracedAnswer], max_new_tokens: int, sampling, edit: Edit) -> Iterator[list[str]]:
@@ -105,9 +116,10 @@ def edited(model, prompts, answers: list[TracedAnswer], max_new_tokens: int, sam
     with Trace(model, prompts, [], max_new_tokens, sampling) as trace:
         for index in range(trace.steps):
             step = trace.step(index)
-            if index > 0:  # the pass comes to this step, and so to the tokens that it feeds
-                yield [answer.accept(int(token)) for answer, token in zip(answers, step.input_ids[:, 0])]
+            if index > 0:
+                step.input_ids  # noqa: B018: the pass comes to this step, and so all have one more token
+                yield [answer.accept(ids) for answer, ids in zip(answers, trace.output_ids)]
                 if all(answer.finished for answer in answers):
                     trace.stop()
             edit(step)
-    yield [answer.accept(ids[-1]) for answer, ids in zip(answers, trace.output_ids)]
+    yield [answer.accept(ids) + answer.cancel() for answer, ids in zip(answers, trace.output_ids)]

@@ -129,24 +129,22 @@ class Model:
             return logits
         with self.trace(prompts) as t:
             edit(t)
-            logits = t.logits.save()
-        return np.asarray(logits)
+        return t.logits.value
 
     def next_token_probs(self, prompts: Prompts, edit: Edit | None = None) -> np.ndarray:
         """Probabilities of the token after each prompt, [B, vocab]. :param edit: as in `logits`"""
         with self.trace(prompts) as t:
             if edit is not None:
                 edit(t)
-            probs = t.next_token_probs.save()
-        return np.asarray(probs)
+        return t.next_token_probs.value
 
     def generate(self, prompts: Prompts, max_new_tokens: int = 64, *, stop: str | Sequence[str] = (),
                  edit: Edit | None = None, **sampling) -> Any:
         """Goes on with a prompt, greedily unless `sampling` (as in `trace`) says otherwise.
 
         :param stop: a text before which an answer ends, or several
-        :param edit: called once a step with its values, `t.index` 0 for the prompt, n for the n-th new token. Answers are those
-            of a trace then
+        :param edit: called once a step with its values, `t.index` 0 for the prompt, n for the n-th new token; `t.stop()` in it
+            ends the answers. They are those of a trace then
         :returns: a Generation, or a list of them for a batch
         """
         batch, stops = batch_of(self, prompts), texts("stop", stop)

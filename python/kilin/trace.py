@@ -71,6 +71,10 @@ class StepView:
     def _names_in(self, path: str) -> list[str]:
         return self._trace._model._names_in(path)
 
+    def stop(self) -> None:
+        """Leaves the body of the `with`, or of the edit, and ends the pass where it stands."""
+        raise _Stop()
+
     # --- edits that take several values ---
 
     def _in_order(self, layers: int | Sequence[int]) -> list[int]:
@@ -198,10 +202,6 @@ class Trace(StepView):
     def output_ids(self) -> list[list[int]]:
         """New tokens by prompt, as far as they have come; all of them after the block."""
         return self._output_ids if self._core is None else self._core.output_ids
-
-    def stop(self) -> None:
-        """Leaves the body of the `with`, and ends the pass where it stands."""
-        raise _Stop()
 
     def close(self) -> None:
         """Ends the pass where it stands, and gives its memory back. What was read stays as it was read."""

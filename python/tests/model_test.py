@@ -68,6 +68,18 @@ def test_answers_with_edits_end_as_those_without(model, text):
     assert len(steps) < 10  # nothing runs on behind it
 
 
+def test_an_edit_can_end_an_answer(model, text):
+    for last in range(3):
+        def edit(t):
+            if t.index == last:
+                t.stop()
+        answer = model.generate(text, 10, edit=edit)
+        assert answer.finish_reason == "cancelled" and answer.ids == model.generate(text, 10).ids[:last]
+        assert "".join(model.stream(text, 10, edit=edit)) == answer.text == model.detokenize(answer.ids)
+    with pytest.raises(kilin.OutOfOrder, match="the pass has ended"):
+        model.logits(text, lambda t: t.stop())
+
+
 def test_answers_of_threads_do_not_mix(text):
     model = kilin.load(threads=2, max_sequences=2)
     prompts = [text, "And it came to pass", "In the beginning God", "Then said Jesus"]
