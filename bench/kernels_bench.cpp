@@ -62,6 +62,11 @@ void matmul(benchmark::State& state, const KernelTable& table) {
               [&] { table.matmul(w, view(x), 0, N, view(y)); });
 }
 
+// Of products of bf16: by their own instruction, or by FMAs where there is none.
+ArithmeticPeak bf16_peak(const KernelTable& table) {
+  return table.isa == Isa::Avx512Bf16 ? bf16_dot_peak(CpuInfo::detect()) : peaks_of(table.isa)->fp32_fma;
+}
+
 // The same against M rows of bf16, an odd number of cache lines apart, as the layers have them. Sets without a dot product of
 // bf16 are held against FMAs.
 void matmul_bf16(benchmark::State& state, const KernelTable& table) {
@@ -70,8 +75,7 @@ void matmul_bf16(benchmark::State& state, const KernelTable& table) {
   const size_t stride = ((K + 31) / 32 | 1) * 32;
   const Tensor weights = random_bf16(N, K), x = random_bf16(M, stride), y = random_matrix(M, N);
   const PackedMatrix w(DType::bf16, N, K, weights.data());
-  const ArithmeticPeak peak = table.isa == Isa::Avx512Bf16 ? bf16_dot_peak(CpuInfo::detect()) : peaks_of(table.isa)->fp32_fma;
-  run_product(state, table, peak, 2.0 * static_cast<double>(M * N * K), w, [&] {
+  run_product(state, table, bf16_peak(table), 2.0 * static_cast<double>(M * N * K), w, [&] {
     table.matmul_bf16(w, {x.as<const bf16>(), M, K, stride}, 0, N, view(y));
   });
 }
@@ -198,8 +202,10 @@ void mla_extend(benchmark::State& state, const KernelTable& table) {
                          [&] { table.mla_extend_block(block, scratch); });
 }
 
+using MlaDecode = void(const MlaDecodeBlock& block, std::span<float> scratch) noexcept;
+
 // 32 heads over a block after another of 32k tokens, or over one block again and again.
-void mla_decode(benchmark::State& state, const KernelTable& table, KvType type) {
+void mla_decode(benchmark::State& state, const ArithmeticPeak& peak, MlaDecode* kernel, KvType type) {
   constexpr size_t kHeads = 32, kRank = 512, kRope = 64;
   const auto blocks = static_cast<size_t>(state.range(0));
   const size_t row_bytes = latent_row_bytes(type, kRank + kRope);
@@ -210,21 +216,19 @@ void mla_decode(benchmark::State& state, const KernelTable& table, KvType type) 
     store_latent_row(type, row.as<float>(), kRank + kRope, latents.data() + s * row_bytes);
   std::vector<float> max(kHeads), sum(kHeads), scratch(mla_decode_scratch(kHeads, kRank + kRope));
   size_t next = 0;
-  bench::run_beside_peak(state, peaks_of(table.isa)->fp32_fma,
-                         2.0 * static_cast<double>(kHeads * kMlaBlock * (2 * kRank + kRope)), [&] {
-                           const std::byte* pages[kMlaBlock / kMlaPage];
-                           for (size_t p = 0; p < std::size(pages); ++p)
-                             pages[p] = latents.data() + (next * kMlaBlock + p * kMlaPage) * row_bytes;
-                           table.mla_decode_block({.q_latent = view(q),
-                                                   .q_rope = view(q_rope),
-                                                   .latents = {type, pages, kMlaBlock},
-                                                   .scale = 0.07f,
-                                                   .max = max.data(),
-                                                   .sum = sum.data(),
-                                                   .out = view(out)},
-                                                  scratch);
-                           next = (next + 1) % blocks;
-                         });
+  bench::run_beside_peak(state, peak, 2.0 * static_cast<double>(kHeads * kMlaBlock * (2 * kRank + kRope)), [&] {
+    const std::byte* pages[kMlaBlock / kMlaPage];
+    for (size_t p = 0; p < std::size(pages); ++p) pages[p] = latents.data() + (next * kMlaBlock + p * kMlaPage) * row_bytes;
+    kernel({.q_latent = view(q),
+            .q_rope = view(q_rope),
+            .latents = {type, pages, kMlaBlock},
+            .scale = 0.07f,
+            .max = max.data(),
+            .sum = sum.data(),
+            .out = view(out)},
+           scratch);
+    next = (next + 1) % blocks;
+  });
 }
 
 void max_and_exp_sum(benchmark::State& state, const KernelTable& table) {
@@ -293,12 +297,20 @@ const bool kRegistered = [] {
         ->Arg(32)
         ->UseManualTime();
     for (KvType type : {KvType::f32, KvType::bf16, KvType::q8})
-      benchmark::RegisterBenchmark((name("mla_decode_block") + "/" + std::string(to_string(type))).c_str(),
-                                   [=](auto& state) { mla_decode(state, *table, type); })
+      benchmark::RegisterBenchmark(
+          (name("mla_decode_block") + "/" + std::string(to_string(type))).c_str(),
+          [=](auto& state) { mla_decode(state, peaks_of(isa)->fp32_fma, table->mla_decode_block, type); })
           ->ArgName("blocks")
           ->Arg(1)
           ->Arg(64)
           ->UseManualTime();
+    benchmark::RegisterBenchmark(
+        name("mla_decode_block_bf16").c_str(),
+        [=](auto& state) { mla_decode(state, bf16_peak(*table), table->mla_decode_block_bf16, KvType::bf16); })
+        ->ArgName("blocks")
+        ->Arg(1)
+        ->Arg(64)
+        ->UseManualTime();
     benchmark::RegisterBenchmark(name("max_and_exp_sum").c_str(), [=](auto& state) { max_and_exp_sum(state, *table); });
   }
   return true;

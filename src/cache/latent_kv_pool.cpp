@@ -37,7 +37,9 @@ LatentKvPool::LatentKvPool(const Dimensions& dimensions, size_t pages)
       row_bytes_(latent_row_bytes(dimensions.type, dimensions.width)),
       page_bytes_(saturating_product(bytes_per_token(dimensions), kPageTokens)),
       ids_(pages, "pages of latents"),
-      memory_(saturating_product(page_bytes_, pages), "latents of the past") {}
+      memory_(saturating_product(page_bytes_, pages), "latents of the past") {
+  memory_.ask_for_huge_pages();  // a step goes through rows that lie on more small pages than a CPU keeps the addresses of
+}
 
 size_t LatentKvPool::bytes_per_token(const Dimensions& dimensions) {
   return saturating_product(dimensions.layers, latent_row_bytes(dimensions.type, dimensions.width));

@@ -21,7 +21,7 @@ constexpr const char* kFooter =
     "Peaks of arithmetic and of reading from memory are measured right before and after every row, because a machine drifts.\n"
     "  prompt      share of the peak of what multiplies the weights (int8, bf16 or fp32)\n"
     "  depth       one sequence after so many tokens; bound: the bytes of a token (active weights, KDA states read and\n"
-    "              written, latents) at full bandwidth, and then the attention over the past at the fp32 peak\n"
+    "              written, latents) at full bandwidth, and then the attention over the past at its peak (bf16 or fp32)\n"
     "  sequences   several at once; the same bound, experts counted that were really asked\n"
     "A list may be none. docs/performance.md says more.\n"
     "\n"

@@ -37,6 +37,7 @@ inline constexpr std::tuple kKernelOps = {
     KernelOp{"fused_recurrent_kda", &KernelTable::fused_recurrent_kda},
     KernelOp{"mla_extend_block", &KernelTable::mla_extend_block},
     KernelOp{"mla_decode_block", &KernelTable::mla_decode_block},
+    KernelOp{"mla_decode_block_bf16", &KernelTable::mla_decode_block_bf16},
     KernelOp{"softmax_merge", &KernelTable::softmax_merge},
     KernelOp{"softmax_finish", &KernelTable::softmax_finish},
     KernelOp{"max_and_exp_sum", &KernelTable::max_and_exp_sum},

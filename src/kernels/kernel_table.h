@@ -142,6 +142,7 @@ struct KernelTable {
   /// Attention over latents; see kernels/mla.h.
   void (*mla_extend_block)(const MlaExtendBlock& block, std::span<float> scratch) noexcept;
   void (*mla_decode_block)(const MlaDecodeBlock& block, std::span<float> scratch) noexcept;
+  void (*mla_decode_block_bf16)(const MlaDecodeBlock& block, std::span<float> scratch) noexcept;
   void (*softmax_merge)(const SoftmaxPartial& from, const SoftmaxPartial& into, size_t n) noexcept;
   void (*softmax_finish)(const SoftmaxPartial& partial, size_t n) noexcept;
 

@@ -62,6 +62,11 @@ struct MlaDecodeBlock {
   MatView<float> out;  ///< [H, R]
 };
 
+/// mla_decode_block_bf16 is the same over latents of bf16, where queries and exponentials may be rounded to bf16 before they
+/// are multiplied. Where they are, one chain over pairs, as in matmul_bf16 (f = fma(x[i], y[i], fma(x[i + 1], y[i + 1], f)) for
+/// i = 0, 2, ...): of channels for a score, of keys for a sum; scale, maximum, e^x and `sum` are fp32, `sum` of the rounded
+/// exponentials. A set without instructions for bf16 rounds nothing.
+
 /// Floats of scratch for one call of at most so many rows or heads: key_dim is nope + rope, latent_dim is R + rope.
 size_t mla_extend_scratch(size_t rows, size_t key_dim);
 size_t mla_decode_scratch(size_t heads, size_t latent_dim);

@@ -68,4 +68,17 @@ struct DecodeScratch {
   static constexpr size_t in_lanes(size_t heads) { return (heads + kLanes - 1) / kLanes * kLanes; }
 };
 
+/// Where mla_decode_block_bf16 keeps what, in floats, of one group of heads; `width` is rank + rope.
+struct PairScratch {
+  constexpr explicit PairScratch(size_t width)
+      : queries(0),
+        rows(queries + (width + 1) / 2 * kLanes),
+        scores(rows + (width + 1) / 2 * kLanes),
+        floats(scores + kMlaBlock * kLanes) {}
+  size_t queries;  // [pairs of channels][lanes] of bf16
+  size_t rows;     // [lanes][pairs] the same before they went to their lanes
+  size_t scores;   // [512][lanes]
+  size_t floats;
+};
+
 }  // namespace kilin

@@ -15,7 +15,8 @@ namespace kilin {
 
 /// What the inputs of the large matrix products are rounded to. Norms, router, gates, decays, softmax, the residual stream and
 /// the states are fp32 whatever this says, and kv_b_proj reads latents as their pool gives them, alike in both modes. bf16 is
-/// for weights of bf16, int8 for weights in panels; products with others read fp32.
+/// for weights of bf16, int8 for weights in panels; products with others read fp32. With either, queries and exponentials that
+/// are multiplied with latents of bf16 (absorbed MLA) may be rounded to bf16, too.
 enum class ActivationType : uint8_t { f32, bf16, int8 };
 
 std::string_view to_string(ActivationType type);

@@ -18,6 +18,11 @@ size_t divide_up(size_t a, size_t b) { return (a + b - 1) / b; }
 
 size_t floats(size_t n) { return Workspace::rounded(n * sizeof(float)); }
 
+// Absorbed queries are inputs of a large product, and rounded as those are, to what the latents are of. With f32 nothing is.
+bool rounds_to_bf16(const ExecContext& ctx, const LatentKvPool& pool) {
+  return ctx.activations != ActivationType::f32 && pool.dimensions().type == KvType::bf16;
+}
+
 // One row that generates: the past that it reads, in blocks that count on from those of the rows before it.
 struct DecodeRow {
   std::span<const PageId> pages;
@@ -137,6 +142,7 @@ void KimiMlaAttention::show_queries(ExecContext& ctx, const ForwardBatch& batch,
 void KimiMlaAttention::count_attention(ExecContext& ctx, const ForwardBatch& batch) const {
   if (ctx.profile == nullptr) return;
   StageCost cost;
+  uint64_t& absorbed = rounds_to_bf16(ctx, batch.pools->latents) ? cost.bf16_operations : cost.fp32_operations;
   const size_t row_bytes = latent_row_bytes(batch.pools->latents.dimensions().type, latent_width());
   for (size_t n = 0; n < batch.sequences.size(); ++n) {
     const uint64_t rows = batch.tokens_of(n), start = batch.sequences[n].start;
@@ -148,7 +154,8 @@ void KimiMlaAttention::count_attention(ExecContext& ctx, const ForwardBatch& bat
       cost.fp32_operations += 2 * heads_ * pairs * (query_dim() + value_);
     } else {
       cost.latent_bytes += pairs * row_bytes;
-      cost.fp32_operations += 2 * heads_ * (pairs * (latent_width() + rank_) + rows * rank_ * (nope_ + value_));
+      absorbed += 2 * heads_ * pairs * (latent_width() + rank_);
+      cost.fp32_operations += 2 * heads_ * rows * rank_ * (nope_ + value_);
       cost.weight_bytes = kv_b_proj_.view.bytes();
     }
   }
@@ -247,6 +254,7 @@ void KimiMlaAttention::decode(ExecContext& ctx, const ForwardBatch& batch, size_
   });
 
   const LatentKvPool& pool = batch.pools->latents;
+  const auto decode_block = rounds_to_bf16(ctx, pool) ? ctx.kernels.mla_decode_block_bf16 : ctx.kernels.mla_decode_block;
   const size_t blocks = decode_rows.back().end_block;
   for (size_t wave = 0; wave < blocks; wave += kWave) {
     const size_t wave_end = std::min(wave + kWave, blocks);
@@ -260,14 +268,14 @@ void KimiMlaAttention::decode(ExecContext& ctx, const ForwardBatch& batch, size_
         for (size_t p = 0; p * kMlaPage < count; ++p)
           pages[p] = pool.stored_rows(latent_layer_, row.pages[block / kMlaPage + p]);
         const MatView<const float> query(q.row(r), heads_, query_dim());  // [heads, nope + rope]
-        ctx.kernels.mla_decode_block({.q_latent = {q_latent.row(r), heads_, rank_},
-                                      .q_rope = query.columns(nope_, query_dim()),
-                                      .latents = {pool.dimensions().type, {pages, divide_up(count, kMlaPage)}, count},
-                                      .scale = scale_,
-                                      .max = wave_max.row(i),
-                                      .sum = wave_sum.row(i),
-                                      .out = {wave_out.row(i), heads_, rank_}},
-                                     scratch.subspan(s.worker * scratch_each, scratch_each));
+        decode_block({.q_latent = {q_latent.row(r), heads_, rank_},
+                      .q_rope = query.columns(nope_, query_dim()),
+                      .latents = {pool.dimensions().type, {pages, divide_up(count, kMlaPage)}, count},
+                      .scale = scale_,
+                      .max = wave_max.row(i),
+                      .sum = wave_sum.row(i),
+                      .out = {wave_out.row(i), heads_, rank_}},
+                     scratch.subspan(s.worker * scratch_each, scratch_each));
       }
     });
     ctx.pool.parallel_for(heads_, grain(rows * value_ * rank_), [&](const Slice& s) {

@@ -82,7 +82,8 @@ struct ProductPeak {
 ProductPeak product_peak(const MachinePeaks& peaks, ActivationType activations, bool has_panels);
 
 /// The least seconds that a step of generation can take: its bytes at full bandwidth, and then the attention over the past at
-/// the fp32 peak. Products of a few rows need no time of their own: their operations hide behind the reading.
+/// the peak of its products, bf16 or fp32. Products of a few rows need no time of their own: their operations hide behind the
+/// reading.
 double generation_bound_s(const BenchRow& row);
 
 /// The least seconds that some work can take, where reading and computing go on at once: the longer one of the two.

@@ -10,6 +10,9 @@ namespace {
 // Seconds at a rate; none where there is nothing to do.
 double time_of(uint64_t amount, double per_s) { return amount == 0 ? 0 : static_cast<double>(amount) / per_s; }
 
+// A CPU may have no instruction for bf16.
+double bf16_rate(const MachinePeaks& peaks) { return std::max(peaks.bf16_operations_per_s, peaks.fp32_operations_per_s); }
+
 }  // namespace
 
 Spread spread_of(std::vector<double> values) {
@@ -36,14 +39,15 @@ ProductPeak product_peak(const MachinePeaks& peaks, ActivationType activations, 
 
 double generation_bound_s(const BenchRow& row) {
   const MachinePeaks peaks = row.peaks();
+  const StageCost& attention = row.profile[Stage::MlaAttention].cost;
   return row.per_step(row.total_cost().bytes()) / peaks.read_bytes_per_s +
-         row.per_step(row.profile[Stage::MlaAttention].cost.fp32_operations) / peaks.fp32_operations_per_s;
+         row.per_step(attention.bf16_operations) / bf16_rate(peaks) +
+         row.per_step(attention.fp32_operations) / peaks.fp32_operations_per_s;
 }
 
 double stage_bound_s(const StageCost& cost, const MachinePeaks& peaks) {
-  const double bf16_peak = std::max(peaks.bf16_operations_per_s, peaks.fp32_operations_per_s);  // a CPU may have no bf16
   return std::max(time_of(cost.bytes(), peaks.read_bytes_per_s),
-                  time_of(cost.int8_operations, peaks.int8_operations_per_s) + time_of(cost.bf16_operations, bf16_peak) +
+                  time_of(cost.int8_operations, peaks.int8_operations_per_s) + time_of(cost.bf16_operations, bf16_rate(peaks)) +
                       time_of(cost.fp32_operations, peaks.fp32_operations_per_s));
 }
 

@@ -3,6 +3,7 @@
 
 // clang-format off
 #include "kernels/generic/math.inl"
+#include "kernels/generic/vector_steps.inl"
 #include "kernels/generic/elementwise.inl"
 #include "kernels/generic/norm.inl"
 #include "kernels/generic/conv.inl"
@@ -19,6 +20,7 @@
 #include "kernels/generic/chunk_kda.inl"
 #include "kernels/generic/recurrent_kda.inl"
 #include "kernels/generic/mla.inl"
+#include "kernels/generic/upcoming.inl"
 #include "kernels/generic/mla_decode.inl"
 #include "kernels/generic/softmax.inl"
 #include "kernels/generic/peaks.inl"

@@ -1,6 +1,8 @@
 // exp, softplus and sigmoid, a lane each, within 2 ulp; never libm, whose results differ from one machine to the next. Results
 // below the normal range are subnormal or zero, as the thread's float mode has it.
 
+inline constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
 // e^x: 0 at -inf, inf above 88.73, NaN at NaN. x = n ln 2 + r with |r| <= ln 2 / 2; e^r by its Taylor series, whose eighth term
 // is less than a tenth of an ulp.
 inline Vec exp(Vec x) {

@@ -1,8 +1,6 @@
 // Attention over one block of keys (Extend). Query rows stand in lanes: scores, their maxima and their sums then need no sum
 // over lanes, and keys are read as they lie. All chains run over keys, or over a key's channels, in order.
 
-inline constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-
 // Some rows that read the same keys; row r sees the keys [0, visible(r)), and later rows see no fewer.
 struct KeyBlock {
   const float* k_first;  // [S, first_dim]

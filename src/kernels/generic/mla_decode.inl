@@ -126,20 +126,6 @@ struct LatentValueTile {
   }
 };
 
-// What is read next, fetched bit by bit while there is work on something else.
-struct Upcoming {
-  const std::byte* bytes = nullptr;
-  size_t size = 0;
-
-  // The part that goes with [from, to) of n.
-  void fetch(size_t from, size_t to, size_t n) const {
-    constexpr size_t kCacheLine = 64;
-    const size_t end = size * to / n;
-    for (size_t i = (size * from / n + kCacheLine - 1) / kCacheLine * kCacheLine; i < end; i += kCacheLine)
-      __builtin_prefetch(bytes + i, 0, 2);
-  }
-};
-
 // Up to P * kWidth heads read a page; scratch holds their scores.
 template <size_t P>
 inline void read_page(MatView<const float> latents, float scale, const HeadLanes& heads, const Upcoming& upcoming,

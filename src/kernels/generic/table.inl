@@ -22,6 +22,7 @@ const KernelTable kKernels = {
     .fused_recurrent_kda = fused_recurrent_kda,
     .mla_extend_block = mla_extend_block,
     .mla_decode_block = mla_decode_block,
+    .mla_decode_block_bf16 = mla_decode_block,  // fp32 is as fast as bf16 without an instruction for it
     .softmax_merge = softmax_merge,
     .softmax_finish = softmax_finish,
     .max_and_exp_sum = max_and_exp_sum,

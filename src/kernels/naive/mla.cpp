@@ -15,6 +15,19 @@ float dot(const float* a, const float* b, size_t n) {
   return sum;
 }
 
+float rounded(float x) { return to_float(to_bf16(x)); }
+
+// add(i, sum) for all i < n, two by two, the second one first.
+template <typename Add>
+float sum_of_pairs(size_t n, Add add) {
+  float sum = 0;
+  for (size_t i = 0; i < n; i += 2) {
+    if (i + 1 < n) sum = add(i + 1, sum);
+    sum = add(i, sum);
+  }
+  return sum;
+}
+
 }  // namespace
 
 void softmax_merge(const SoftmaxPartial& from, const SoftmaxPartial& into, size_t n) noexcept {
@@ -82,6 +95,25 @@ void mla_decode_block(const MlaDecodeBlock& b, std::span<float> scratch) noexcep
       read(s);
       for (size_t c = 0; c < rank; ++c) b.out.row(h)[c] += score[s] * latent[c];
     }
+  }
+}
+
+void mla_decode_block_bf16(const MlaDecodeBlock& b, std::span<float> scratch) noexcept {
+  const size_t keys = b.latents.keys, rank = b.q_latent.cols(), width = rank + b.q_rope.cols();
+  float *score = scratch.data(), *query = score + kMlaBlock;
+  const auto latent = [&](size_t s, size_t c) {
+    const std::byte* page = b.latents.pages[s / kMlaPage];
+    return to_float(reinterpret_cast<const bf16*>(page)[s % kMlaPage * width + c]);
+  };
+  for (size_t h = 0; h < b.q_latent.rows(); ++h) {
+    for (size_t c = 0; c < width; ++c) query[c] = rounded(c < rank ? b.q_latent.row(h)[c] : b.q_rope.row(h)[c - rank]);
+    for (size_t s = 0; s < keys; ++s)
+      score[s] = b.scale * sum_of_pairs(width, [&](size_t c, float f) { return std::fma(query[c], latent(s, c), f); });
+    b.max[h] = *std::max_element(score, score + keys);
+    b.sum[h] = 0;
+    for (size_t s = 0; s < keys; ++s) b.sum[h] += score[s] = rounded(std::exp(score[s] - b.max[h]));
+    for (size_t c = 0; c < rank; ++c)
+      b.out.row(h)[c] = sum_of_pairs(keys, [&](size_t s, float f) { return std::fma(score[s], latent(s, c), f); });
   }
 }
 

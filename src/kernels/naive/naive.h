@@ -33,6 +33,7 @@ void route(MatView<const float> logits, const float* bias, const RouteParams& pa
 
 void mla_extend_block(const MlaExtendBlock& block, std::span<float> scratch) noexcept;
 void mla_decode_block(const MlaDecodeBlock& block, std::span<float> scratch) noexcept;
+void mla_decode_block_bf16(const MlaDecodeBlock& block, std::span<float> scratch) noexcept;
 void softmax_merge(const SoftmaxPartial& from, const SoftmaxPartial& into, size_t n) noexcept;
 void softmax_finish(const SoftmaxPartial& partial, size_t n) noexcept;
 void max_and_exp_sum(const float* x, size_t n, float scale, float& max, double& sum) noexcept;

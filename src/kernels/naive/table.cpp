@@ -27,6 +27,7 @@ const KernelTable& naive_kernels() {
       .fused_recurrent_kda = naive::fused_recurrent_kda,
       .mla_extend_block = naive::mla_extend_block,
       .mla_decode_block = naive::mla_decode_block,
+      .mla_decode_block_bf16 = naive::mla_decode_block_bf16,
       .softmax_merge = naive::softmax_merge,
       .softmax_finish = naive::softmax_finish,
       .max_and_exp_sum = naive::max_and_exp_sum,

@@ -1,0 +1,13 @@
+// What is read next, fetched bit by bit while there is work on something else.
+struct Upcoming {
+  const std::byte* bytes = nullptr;
+  size_t size = 0;
+
+  // The part that goes with [from, to) of n.
+  void fetch(size_t from, size_t to, size_t n) const {
+    constexpr size_t kCacheLine = 64;
+    const size_t end = size * to / n;
+    for (size_t i = (size * from / n + kCacheLine - 1) / kCacheLine * kCacheLine; i < end; i += kCacheLine)
+      __builtin_prefetch(bytes + i, 0, 2);
+  }
+};

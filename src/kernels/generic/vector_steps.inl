@@ -1,0 +1,38 @@
+// Arrays by vectors, the last one masked, and rounding to bf16.
+
+// Calls op(i, n) for every vector of n <= kWidth elements of [0, size).
+template <typename Op>
+inline void for_each_vector(size_t size, Op op) {
+  size_t i = 0;
+  for (; i + kWidth <= size; i += kWidth) op(i, kWidth);
+  if (i < size) op(i, size - i);
+}
+
+// All lanes by the plain form; only the last vector of a row is masked.
+inline Vec load_up_to(const float* p, size_t n) { return n == kWidth ? load(p) : load_first(p, n); }
+inline void store_up_to(float* p, Vec v, size_t n) {
+  if (n == kWidth)
+    store(p, v);
+  else
+    store_first(p, v, n);
+}
+
+// The upper half of each lane is the bf16.
+inline Vec round_to_bf16(Vec v) {
+  const Ints bits = bits_of(v);
+  const Ints odd = both(shift_right<16>(bits), splat_int(1));
+  const Ints rounded = plus(bits, plus(odd, splat_int(0x7fff)));
+  const Ints quiet_nan = plus(both(bits, splat_int(~0x400000)), splat_int(0x400000));
+  return from_bits(select(is_nan(v), quiet_nan, rounded));
+}
+
+struct RoundToBf16 {
+  const float* x;
+  bf16* out;
+  void operator()(size_t i, size_t n) const {
+    if (n == kWidth) return store_upper_halves(out + i, round_to_bf16(load(x + i)));
+    bf16 rounded[kWidth];
+    store_upper_halves(rounded, round_to_bf16(load_first(x + i, n)));
+    std::memcpy(out + i, rounded, n * sizeof(bf16));
+  }
+};
