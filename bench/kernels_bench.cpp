@@ -3,6 +3,7 @@
 // the unit; of_peak is the share of a loop of FMAs that runs beside.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <string>
@@ -11,6 +12,7 @@
 #include "beside_peak.h"
 #include "core/cpu_info.h"
 #include "core/random.h"
+#include "core/reservation.h"
 #include "core/tensor.h"
 #include "kernels/isa.h"
 #include "support/panels.h"
@@ -91,6 +93,20 @@ void matmul_int8(benchmark::State& state, const KernelTable& table, BlockFormat 
   table.quantize_rows(view(x), rows);
   run_product(state, table, peaks_of(table.isa)->int8_dot, 2.0 * static_cast<double>(M * N * K), w.matrix(),
               [&] { table.matmul_int8(w.matrix(), rows, 0, N, view(y)); });
+}
+
+// The keys' half of an absorbed kv_b_proj, head by head, from memory.
+template <typename T>
+void matmul_transposed(benchmark::State& state, const KernelTable& table) {
+  constexpr size_t kHeads = 256, N = 128, K = 512;
+  constexpr DType type = sizeof(T) == sizeof(float) ? DType::f32 : DType::bf16;
+  const auto M = static_cast<size_t>(state.range(0));
+  Tensor w(type, {kHeads * N, K});
+  std::fill_n(w.as<T>(), w.elements(), T{});
+  const Tensor x = random_matrix(M, N), y = random_matrix(M, K);
+  bench::run_beside_read(state, *peaks_of(table.isa), {static_cast<const std::byte*>(w.data()), w.bytes()}, [&] {
+    for (size_t h = 0; h < kHeads; ++h) table.matmul_transposed({type, N, K, w.as<T>() + h * N * K}, view(x), view(y));
+  });
 }
 
 void quantize_rows(benchmark::State& state, const KernelTable& table) {
@@ -211,7 +227,8 @@ void mla_decode(benchmark::State& state, const ArithmeticPeak& peak, MlaDecode* 
   const size_t row_bytes = latent_row_bytes(type, kRank + kRope);
   const Tensor q = random_matrix(kHeads, kRank), q_rope = random_matrix(kHeads, kRope), out = random_matrix(kHeads, kRank);
   const Tensor row = random_matrix(1, kRank + kRope);
-  std::vector<std::byte> latents(blocks * kMlaBlock * row_bytes);
+  Reservation latents(blocks * kMlaBlock * row_bytes, "latents");
+  latents.ask_for_huge_pages();  // as the pool does
   for (size_t s = 0; s < blocks * kMlaBlock; ++s)
     store_latent_row(type, row.as<float>(), kRank + kRope, latents.data() + s * row_bytes);
   std::vector<float> max(kHeads), sum(kHeads), scratch(mla_decode_scratch(kHeads, kRank + kRope));
@@ -223,6 +240,7 @@ void mla_decode(benchmark::State& state, const ArithmeticPeak& peak, MlaDecode* 
             .q_rope = view(q_rope),
             .latents = {type, pages, kMlaBlock},
             .scale = 0.07f,
+            .upcoming = latents.data() + (next + 1) % blocks * kMlaBlock * row_bytes,
             .max = max.data(),
             .sum = sum.data(),
             .out = view(out)},
@@ -272,6 +290,14 @@ const bool kRegistered = [] {
           ->Args({16, 2304, 1024})
           ->Args({64, 2304, 1024})
           ->Args({512, 2304, 1024})
+          ->UseManualTime();
+    for (const auto& [type, product] :
+         {std::pair("f32", &matmul_transposed<float>), std::pair("bf16", &matmul_transposed<bf16>)})
+      benchmark::RegisterBenchmark((name("matmul_transposed") + "/" + type).c_str(),
+                                   [=, product = product](auto& state) { product(state, *table); })
+          ->ArgName("M")
+          ->Arg(1)
+          ->Arg(8)
           ->UseManualTime();
     benchmark::RegisterBenchmark(name("quantize_rows").c_str(), [=](auto& state) { quantize_rows(state, *table); });
     benchmark::RegisterBenchmark(name("chunk_kda").c_str(), [=](auto& state) { chunk_kda(state, *table); })

@@ -57,9 +57,10 @@ struct MlaDecodeBlock {
   MatView<const float> q_rope;    ///< [H, rope]
   LatentPages latents;            ///< of R + rope values
   float scale;
-  float* max;          ///< [H]
-  float* sum;          ///< [H]
-  MatView<float> out;  ///< [H, R]
+  const std::byte* upcoming;  ///< a page that will probably be read next, to be fetched meanwhile; or nullptr
+  float* max;                 ///< [H]
+  float* sum;                 ///< [H]
+  MatView<float> out;         ///< [H, R]
 };
 
 /// mla_decode_block_bf16 is the same over latents of bf16, where queries and exponentials may be rounded to bf16 before they

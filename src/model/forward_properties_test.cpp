@@ -174,5 +174,19 @@ TEST_F(Forward, Bf16LatentsCostARoundingInEveryMode) {
   EXPECT_CLOSE_TO_MAX(rounded.run({{&s, ForwardMode::Decode, ids}}), logits, 1e-5);  // both read the same rounded latents
 }
 
+// The weights here stand in no panels, so that activations of int8 round nothing but these queries.
+TEST_F(Forward, QueriesOfBf16LatentsAreRoundedInDecodeUnlessActivationsAreF32) {
+  ModelRunner exact = runner({.kv_type = KvType::bf16});
+  ModelRunner rounding = runner({.kv_type = KvType::bf16, .activations = ActivationType::int8});
+  const std::vector<int32_t> ids = some_ids(40, 21);
+  EXPECT_BYTES_EQ(rounding.prefill(ids), exact.prefill(ids));
+  TestSequence a = exact.fresh(), b = rounding.fresh();
+  const std::vector<float> truth = exact.run({{&a, ForwardMode::Decode, ids}}),
+                           logits = rounding.run({{&b, ForwardMode::Decode, ids}});
+  EXPECT_CLOSE_TO_MAX(logits, truth, 2e-3);
+  const KernelTable kernels = select_kernels(CpuInfo::detect(), KernelChoice::from_environment());
+  EXPECT_EQ(testing::same_bytes_of(logits, truth), kernels.mla_decode_block_bf16 == kernels.mla_decode_block);
+}
+
 }  // namespace
 }  // namespace kilin

@@ -152,7 +152,8 @@ class GgufView final : public TensorStore {
         if (tensor.format.is_block()) tensor = made(at->first, tensor, tensor.shape, &GgufView::dequantize);
         break;
       case Form::KvBParts:
-        tensor = made(at->first, tensor, {config_.mla_kv_width(), config_.kv_lora_rank}, &GgufView::join_kv_b);
+        tensor =
+            made(at->first, tensor, {config_.mla_kv_width(), config_.kv_lora_rank}, &GgufView::join_kv_b, kv_b_type(tensor));
         break;
     }
     tensor.name = at->first;
@@ -225,22 +226,27 @@ class GgufView final : public TensorStore {
     return tensor.rows(index, index + 1, tensor.name).reshaped({shape[1], shape[2]});
   }
 
-  // A tensor of fp32 that `make` fills once.
-  using Make = void (GgufView::*)(const StoredTensor&, float*) const;
-  StoredTensor made(const std::string& published, const StoredTensor& from, const Shape& shape, Make make) const {
+  // A tensor that `make` fills once.
+  using Make = void (GgufView::*)(const StoredTensor&, Tensor&) const;
+  StoredTensor made(const std::string& published, const StoredTensor& from, const Shape& shape, Make make,
+                    DType type = DType::f32) const {
     const std::lock_guard lock(mutex_);
     auto at = made_.find(published);
     if (at == made_.end()) {
-      Tensor tensor(DType::f32, shape);
-      (this->*make)(from, tensor.as<float>());
+      Tensor tensor(type, shape);
+      (this->*make)(from, tensor);
       at = made_.emplace(published, std::move(tensor)).first;
     }
     const Tensor& tensor = at->second;
-    return {
-        .name = published, .format = DType::f32, .shape = shape, .bytes = {tensor.data(), tensor.bytes()}, .file = from.file};
+    return {.name = published,
+            .format = tensor.dtype(),
+            .shape = shape,
+            .bytes = {tensor.data(), tensor.bytes()},
+            .file = from.file};
   }
 
-  void make_log_decay(const StoredTensor& ssm_a, float* out) const {
+  void make_log_decay(const StoredTensor& ssm_a, Tensor& log_decay) const {
+    float* out = log_decay.as<float>();
     if (ssm_a.format != DType::f32)
       raise(ErrorCode::Unsupported, "{}: tensor '{}' is stored as {}; expected f32", ssm_a.file, ssm_a.name,
             to_string(ssm_a.format));
@@ -253,22 +259,32 @@ class GgufView final : public TensorStore {
     }
   }
 
-  void dequantize(const StoredTensor& tensor, float* out) const { read_values(tensor, 0, tensor.elements(), out); }
+  void dequantize(const StoredTensor& tensor, Tensor& out) const { read_values(tensor, 0, tensor.elements(), out.as<float>()); }
+
+  // The parts' own type if both are bf16: generation reads them once a token. Else fp32, which is exact for all.
+  DType kv_b_type(const StoredTensor& key_b) const {
+    const StoredTensor value_b = gguf_->require(gguf_value_b_name(key_b.name));
+    const bool both_bf16 = key_b.format == StorageFormat(DType::bf16) && value_b.format == StorageFormat(DType::bf16);
+    return both_bf16 ? DType::bf16 : DType::f32;
+  }
 
   // Row h (nope + v) + n of kv_b_proj is column n of head h of attn_k_b; then come the head's rows of attn_v_b.
-  void join_kv_b(const StoredTensor& key_b, float* out) const {
+  void join_kv_b(const StoredTensor& key_b, Tensor& kv_b) const {
     const size_t heads = config_.num_attention_heads, nope = config_.qk_nope_head_dim, value = config_.v_head_dim,
                  rank = config_.kv_lora_rank;
     const StoredTensor value_b = gguf_->require(gguf_value_b_name(key_b.name));
     require_shape(key_b, {heads, rank, nope}, "attention.head_count, attention.kv_lora_rank, the length of a key without rope");
     require_shape(value_b, {heads, value, rank}, "attention.head_count, attention.value_length_mla, attention.kv_lora_rank");
-    std::vector<float> keys(rank * nope);
+    std::vector<float> keys(rank * nope), rows((nope + value) * rank);  // of one head
     for (size_t head = 0; head < heads; ++head) {
       read_values(key_b, head * rank * nope, (head + 1) * rank * nope, keys.data());
       for (size_t r = 0; r < rank; ++r)
-        for (size_t n = 0; n < nope; ++n) out[n * rank + r] = keys[r * nope + n];
-      read_values(value_b, head * value * rank, (head + 1) * value * rank, out + nope * rank);
-      out += (nope + value) * rank;
+        for (size_t n = 0; n < nope; ++n) rows[n * rank + r] = keys[r * nope + n];
+      read_values(value_b, head * value * rank, (head + 1) * value * rank, rows.data() + nope * rank);
+      if (kv_b.dtype() == DType::bf16)
+        std::transform(rows.begin(), rows.end(), kv_b.as<bf16>() + head * rows.size(), to_bf16);  // exact: they were bf16
+      else
+        std::copy(rows.begin(), rows.end(), kv_b.as<float>() + head * rows.size());
     }
   }
 

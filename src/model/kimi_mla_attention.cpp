@@ -12,7 +12,6 @@ namespace {
 constexpr size_t kQueryRows = 32;   // query rows of one head a tile (Extend)
 constexpr size_t kKeyRows = 64;     // keys of one head that are decompressed in one go (Extend)
 constexpr size_t kDecodeRows = 16;  // rows that share the loops (Decode)
-constexpr size_t kWave = 64;        // blocks of the past whose partial softmaxes are held at once (Decode)
 
 size_t divide_up(size_t a, size_t b) { return (a + b - 1) / b; }
 
@@ -232,7 +231,7 @@ void KimiMlaAttention::decode(ExecContext& ctx, const ForwardBatch& batch, size_
   auto latent_out = frame.matrix(rows, width);  // sum_s p_s c_s by head: the running softmax's numerator
   auto max = frame.matrix(rows, heads_), sum = frame.matrix(rows, heads_);
   auto wave_max = frame.matrix(kWave, heads_), wave_sum = frame.matrix(kWave, heads_);
-  auto wave_out = frame.matrix(kWave, width);  // partial softmaxes, by block and head
+  auto wave_out = frame.matrix(heads_, wave_width());  // partial softmaxes, by head and block: each head merges its own
   const size_t scratch_each = mla_decode_scratch(heads_, latent_width());
   const std::span<float> scratch = frame.array<float>(ctx.pool.size() * scratch_each);
   DecodeRow row_array[kDecodeRows];
@@ -264,17 +263,18 @@ void KimiMlaAttention::decode(ExecContext& ctx, const ForwardBatch& batch, size_
         while (decode_rows[r].end_block <= wave + i) ++r;
         const DecodeRow& row = decode_rows[r];
         const size_t block = (wave + i - row.first_block) * kMlaBlock, count = std::min(kMlaBlock, row.keys - block);
+        const auto page = [&](size_t p) { return pool.stored_rows(latent_layer_, row.pages[p]); };
         const std::byte* pages[kMlaBlock / kMlaPage];
-        for (size_t p = 0; p * kMlaPage < count; ++p)
-          pages[p] = pool.stored_rows(latent_layer_, row.pages[block / kMlaPage + p]);
+        for (size_t p = 0; p * kMlaPage < count; ++p) pages[p] = page(block / kMlaPage + p);
         const MatView<const float> query(q.row(r), heads_, query_dim());  // [heads, nope + rope]
         decode_block({.q_latent = {q_latent.row(r), heads_, rank_},
                       .q_rope = query.columns(nope_, query_dim()),
                       .latents = {pool.dimensions().type, {pages, divide_up(count, kMlaPage)}, count},
                       .scale = scale_,
+                      .upcoming = block + kMlaBlock < row.keys ? page((block + kMlaBlock) / kMlaPage) : nullptr,
                       .max = wave_max.row(i),
                       .sum = wave_sum.row(i),
-                      .out = {wave_out.row(i), heads_, rank_}},
+                      .out = wave_out.columns(i * rank_, (i + 1) * rank_)},
                      scratch.subspan(s.worker * scratch_each, scratch_each));
       }
     });
@@ -283,7 +283,7 @@ void KimiMlaAttention::decode(ExecContext& ctx, const ForwardBatch& batch, size_
         for (size_t r = 0; r < rows; ++r)  // in order of position, whoever finished first
           for (size_t b = std::max(wave, decode_rows[r].first_block); b < std::min(wave_end, decode_rows[r].end_block); ++b)
             ctx.kernels.softmax_merge(
-                {wave_max.row(b - wave) + h, wave_sum.row(b - wave) + h, wave_out.row(b - wave) + h * rank_},
+                {wave_max.row(b - wave) + h, wave_sum.row(b - wave) + h, wave_out.row(h) + (b - wave) * rank_},
                 {max.row(r) + h, sum.row(r) + h, latent_out.row(r) + h * rank_}, rank_);
         if (wave_end < blocks) continue;
         for (size_t r = 0; r < rows; ++r)
@@ -302,7 +302,7 @@ size_t KimiMlaAttention::extend_bytes(size_t tokens, size_t threads) const {
 size_t KimiMlaAttention::decode_bytes(size_t tokens, size_t threads) const {
   const size_t rows = std::min(tokens, kDecodeRows);
   return 2 * floats(rows * heads_ * rank_) + 2 * floats(rows * heads_) + 2 * floats(kWave * heads_) +
-         floats(kWave * heads_ * rank_) + floats(threads * mla_decode_scratch(heads_, latent_width()));
+         floats(heads_ * wave_width()) + floats(threads * mla_decode_scratch(heads_, latent_width()));
 }
 
 size_t KimiMlaAttention::workspace_bytes(size_t tokens, size_t threads) const {

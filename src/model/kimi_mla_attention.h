@@ -23,6 +23,8 @@ class KimiMlaAttention {
   size_t workspace_bytes(size_t tokens, size_t threads) const;
 
  private:
+  static constexpr size_t kWave = 64;  // blocks of the past whose partial softmaxes are held at once (Decode)
+
   MlaParameters parameters() const;
   void show_queries(ExecContext& ctx, const ForwardBatch& batch, MatView<float> q) const;
 
@@ -44,6 +46,8 @@ class KimiMlaAttention {
   PackedMatrix value_rows(size_t head) const {
     return kv_b_proj_.view.slice_rows(head * (nope_ + value_) + nope_, (head + 1) * (nope_ + value_));
   }
+  /// Of a head's partial softmaxes over a wave of blocks; a cache line more, lest those of all heads share a few lines.
+  size_t wave_width() const { return kWave * rank_ + 16; }
   size_t extend_bytes(size_t tokens, size_t threads) const;
   size_t decode_bytes(size_t tokens, size_t threads) const;
 

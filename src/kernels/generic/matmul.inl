@@ -33,11 +33,13 @@ void matmul(const PackedMatrix& w, MatView<const float> x, size_t begin, size_t 
   }
 }
 
-// y[m, k ...] for R rows of x and P vectors (or the first lanes of one) of w's columns: one fused chain over n an output.
+// y[m, k ...] for R rows of x and P vectors (or the first lanes of one) of w's columns, over some of w's rows, onto what stands
+// there: one fused chain over n an output.
 template <typename T, size_t P>
 struct TransposedTile {
   const T* w;
-  size_t N, K;
+  size_t n, end;  // of w's rows
+  size_t K;
   MatView<const float> x;
   MatView<float> y;
   size_t k;
@@ -46,32 +48,56 @@ struct TransposedTile {
   template <size_t R>
   void run(size_t row) const {
     Vec acc[R][P];
-    clear(acc);
+    KILIN_UNROLL
+    for (size_t r = 0; r < R; ++r) {
+      KILIN_UNROLL
+      for (size_t p = 0; p < P; ++p)
+        acc[r][p] = n > 0 ? load_up_to(y.row(row + r) + k + p * kWidth, P > 1 ? kWidth : lanes) : zero();
+    }
     const float* xr = x.row(row);
-    for (size_t n = 0; n < N; ++n) {
+    for (size_t i = n; i < end; ++i) {
       Vec wv[P];
       KILIN_UNROLL
       for (size_t p = 0; p < P; ++p)
-        wv[p] = P > 1 || lanes == kWidth ? load(w + n * K + k + p * kWidth) : load_first(w + n * K + k, lanes);
+        wv[p] = P > 1 || lanes == kWidth ? load(w + i * K + k + p * kWidth) : load_first(w + i * K + k, lanes);
       KILIN_UNROLL
       for (size_t r = 0; r < R; ++r) {
-        const Vec c = splat(xr[r * x.stride() + n]);
+        const Vec c = splat(xr[r * x.stride() + i]);
         KILIN_UNROLL
         for (size_t p = 0; p < P; ++p) acc[r][p] = fma(c, wv[p], acc[r][p]);
       }
     }
-    for (size_t r = 0; r < R; ++r)
+    KILIN_UNROLL
+    for (size_t r = 0; r < R; ++r) {
+      KILIN_UNROLL
       for (size_t p = 0; p < P; ++p) store_up_to(y.row(row + r) + k + p * kWidth, acc[r][p], P > 1 ? kWidth : lanes);
+    }
   }
 };
 
-template <typename T>
-inline void matmul_transposed_of(const PackedMatrix& w, MatView<const float> x, MatView<float> y) {
+// Weights pass by once, from the first to the last, `step` rows at a time: sums wait in y, which caches hold. R rows of x and P
+// vectors a tile.
+template <typename T, size_t R, size_t P>
+inline void matmul_transposed_by(const PackedMatrix& w, MatView<const float> x, MatView<float> y, size_t step) {
   const size_t N = w.rows(), K = w.cols();
   const T* weights = reinterpret_cast<const T*>(w.data());
-  size_t k = 0;
-  for (; k + 4 * kWidth <= K; k += 4 * kWidth) for_each_tile<2>(x.rows(), TransposedTile<T, 4>{weights, N, K, x, y, k, kWidth});
-  for (; k < K; k += kWidth) for_each_tile<4>(x.rows(), TransposedTile<T, 1>{weights, N, K, x, y, k, std::min(kWidth, K - k)});
+  size_t n = 0;
+  do {
+    const size_t end = std::min(n + step, N);
+    size_t k = 0;
+    for (; k + P * kWidth <= K; k += P * kWidth)
+      for_each_tile<R>(x.rows(), TransposedTile<T, P>{weights, n, end, K, x, y, k, kWidth});
+    for (; k < K; k += kWidth)
+      for_each_tile<4>(x.rows(), TransposedTile<T, 1>{weights, n, end, K, x, y, k, std::min(kWidth, K - k)});
+    n = end;
+  } while (n < N);
+}
+
+template <typename T>
+inline void matmul_transposed_of(const PackedMatrix& w, MatView<const float> x, MatView<float> y) {
+  // One row is a matter of reading the weights, which goes fastest in the order in which they stand.
+  if (x.rows() == 1) return matmul_transposed_by<T, 1, std::min<size_t>(8, 256 / (kWidth * sizeof(T)))>(w, x, y, 1);
+  matmul_transposed_by<T, 2, 4>(w, x, y, 16);
 }
 
 void matmul_transposed(const PackedMatrix& w, MatView<const float> x, MatView<float> y) noexcept {

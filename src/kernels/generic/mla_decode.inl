@@ -170,7 +170,9 @@ void mla_decode_block(const MlaDecodeBlock& b, std::span<float> scratch) noexcep
     for (size_t h = 0; h < heads; h += kLaneCount) {
       const size_t end = std::min(h + kLaneCount, heads);
       Upcoming upcoming;  // the first group's work is enough to hide it
-      if (h == 0 && left > 0) upcoming = {b.latents.pages[next / kMlaPage], left * latent_row_bytes(b.latents.type, width)};
+      const size_t row_bytes = latent_row_bytes(b.latents.type, width);
+      if (h == 0 && left > 0) upcoming = {b.latents.pages[next / kMlaPage], left * row_bytes};
+      if (h == 0 && left == 0 && b.upcoming != nullptr) upcoming = {b.upcoming, kMlaPage * row_bytes};
       const HeadLanes group = {queries + h * width, max + h, sum + h, b.out.rows(h, end)};
       if (end - h > kWidth)
         read_page<2>(page, b.scale, group, upcoming, scratch.data() + at.scores);

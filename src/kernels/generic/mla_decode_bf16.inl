@@ -90,24 +90,38 @@ struct PairScoreTile {
   }
 };
 
-// e^x rounded to bf16, as the float that this is.
-inline Vec rounded_exp(Vec x) { return from_bits(both(bits_of(round_to_bf16(exp(x))), splat_int(~0xffff))); }
+// e^x for x <= 0 up to 2^-14 of it, for what becomes bf16: 0 or nearly so below -87, NaN at NaN. As exp, with fewer terms.
+inline Vec coarse_exp(Vec x) {
+  constexpr float kLog2e = 1.44269504f, kLn2 = 0.693147181f;
+  constexpr float kRound = 12582912.f;
+  const Vec bounded = max(splat(-87), x);  // NaN passes
+  const Vec shifted = fma(bounded, splat(kLog2e), splat(kRound));
+  const Vec r = fma(shifted - splat(kRound), splat(-kLn2), bounded);
+  Vec p = fma(splat(1.f / 24), r, splat(1.f / 6));
+  p = fma(p, r, splat(0.5f));
+  p = fma(p, r, splat(1));
+  p = fma(p, r, splat(1));
+  const Ints exponent = minus(bits_of(shifted), bits_of(splat(kRound)));
+  return p * from_bits(shift_left<23>(plus(exponent, splat_int(127))));
+}
 
-// Scores of a block become the pairs of neighbouring keys' e^(scale * score - the largest), rounded, [pairs of keys][P * kWidth]
-// from the same place on; an odd last key's partner is 0. The sums are those of what was rounded, so that the weights of a
-// head's keys add up to 1.
+// Scores of a block become the pairs of neighbouring keys' e^(scale * score - the largest), rounded, in rows of lanes as they
+// were; an odd last key's partner is 0. The sums are those of what was rounded, so that the weights of a head's keys add up to 1.
 template <size_t P>
 inline void exponentiate_pairs(float* scores, size_t keys, float scale, float* max_out, float* sum_out) {
   constexpr size_t kLaneCount = P * kWidth;
   for (size_t p = 0; p < P; ++p) {
     float* column = scores + p * kWidth;
     Vec most = splat(kMinusInfinity), sum = zero();
-    for (size_t s = 0; s < keys; ++s) most = max(most, load(column + s * kLaneCount) * splat(scale));
+    for (size_t s = 0; s < keys; ++s) most = max(most, load(column + s * kLaneCount));
+    most = most * splat(scale);
     for (size_t s = 0; s < keys; s += 2) {
-      const Vec first = rounded_exp(load(column + s * kLaneCount) * splat(scale) - most);
-      const Vec second = s + 1 < keys ? rounded_exp(load(column + (s + 1) * kLaneCount) * splat(scale) - most) : zero();
-      sum = sum + first + second;
-      store(column + s / 2 * kLaneCount, from_bits(plus(shift_right<16>(bits_of(first)), bits_of(second))));
+      const Vec first = coarse_exp(fma(load(column + s * kLaneCount), splat(scale), zero() - most));
+      const Vec second =
+          s + 1 < keys ? coarse_exp(fma(load(column + (s + 1) * kLaneCount), splat(scale), zero() - most)) : zero();
+      const Ints pairs = rounded_pairs(first, second);
+      sum = sum + lower_of_pairs(pairs) + upper_of_pairs(pairs);
+      store(column + s / 2 * kLaneCount, from_bits(pairs));
     }
     store(max_out + p * kWidth, most);
     store(sum_out + p * kWidth, sum);
@@ -118,6 +132,10 @@ inline void exponentiate_pairs(float* scores, size_t keys, float scale, float* m
 struct WholeStrip {
   static constexpr size_t kChannels = 2 * kWidth;
   Ints read(const bf16* p) const { return PairDot::read(p); }
+  void fetch_for_writing(float* p) const {
+    __builtin_prefetch(p, 1);
+    __builtin_prefetch(p + kWidth, 1);
+  }
   void write(float* to, Vec first, Vec second) const {
     store(to, first);
     store(to + kWidth, second);
@@ -126,6 +144,7 @@ struct WholeStrip {
 struct NarrowStrip {
   size_t channels;
   Ints read(const bf16* p) const { return PairDot::read_first(p, channels); }
+  void fetch_for_writing(float* p) const { __builtin_prefetch(p, 1); }
   void write(float* to, Vec first, Vec second) const {
     store_up_to(to, first, std::min(channels, kWidth));
     if (channels > kWidth) store_up_to(to + kWidth, second, channels - kWidth);
@@ -158,6 +177,8 @@ struct PairValueTile {
   void run(size_t head) const {
     Vec acc[R][2];
     clear(acc);
+    KILIN_UNROLL
+    for (size_t r = 0; r < R; ++r) strip.fetch_for_writing(out.row(head + r) + channel);  // nobody has seen it for long
     const float* weight = weights + head;
     for (size_t begin = 0; begin < latents.keys; begin += kMlaPage) {
       const size_t keys = std::min(kMlaPage, latents.keys - begin);
@@ -204,9 +225,16 @@ inline void read_block(const MlaDecodeBlock& b, size_t head, size_t heads, const
   std::memcpy(b.sum + head, sum, heads * sizeof(float));
 
   const MatView<float> out = b.out.rows(head, head + heads);
+  Upcoming upcoming;
+  if (head == 0 && b.upcoming != nullptr) upcoming = {b.upcoming, kMlaPage * width * sizeof(bf16)};
   size_t c = 0;
   for (; c + WholeStrip::kChannels <= rank; c += WholeStrip::kChannels)
-    for_each_tile<kScoreRows>(heads, PairValueTile<WholeStrip>{b.latents, width, scores, kLaneCount, out, c, {}});
+    for (size_t h = 0; h < heads; h += kScoreRows) {
+      const size_t step = std::min(kScoreRows, heads - h) * WholeStrip::kChannels, from = c * heads + h * WholeStrip::kChannels;
+      upcoming.fetch(from, from + step, rank * heads);
+      for_each_tile<kScoreRows>(std::min(h + kScoreRows, heads),
+                                PairValueTile<WholeStrip>{b.latents, width, scores, kLaneCount, out, c, {}}, h);
+    }
   if (c < rank)
     for_each_tile<kScoreRows>(heads, PairValueTile<NarrowStrip>{b.latents, width, scores, kLaneCount, out, c, {rank - c}});
 }

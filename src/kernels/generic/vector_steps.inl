@@ -1,4 +1,4 @@
-// Arrays by vectors, the last one masked, and rounding to bf16.
+// Arrays by vectors, the last one masked; rounding to bf16, and pairs of it.
 
 // Calls op(i, n) for every vector of n <= kWidth elements of [0, size).
 template <typename Op>
@@ -36,3 +36,7 @@ struct RoundToBf16 {
     std::memcpy(out + i, rounded, n * sizeof(bf16));
   }
 };
+
+// Of pairs of bf16 in 32 bits.
+inline Vec upper_of_pairs(Ints a) { return from_bits(both(a, splat_int(~0xffff))); }
+inline Vec lower_of_pairs(Ints a) { return from_bits(shift_left<16>(a)); }
