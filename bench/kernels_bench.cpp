@@ -226,11 +226,11 @@ void mla_decode(benchmark::State& state, const ArithmeticPeak& peak, MlaDecode* 
   const auto blocks = static_cast<size_t>(state.range(0));
   const size_t row_bytes = latent_row_bytes(type, kRank + kRope);
   const Tensor q = random_matrix(kHeads, kRank), q_rope = random_matrix(kHeads, kRope), out = random_matrix(kHeads, kRank);
-  const Tensor row = random_matrix(1, kRank + kRope);
+  const Tensor rows = random_matrix(kMlaBlock, kRank + kRope);
   Reservation latents(blocks * kMlaBlock * row_bytes, "latents");
   latents.ask_for_huge_pages();  // as the pool does
   for (size_t s = 0; s < blocks * kMlaBlock; ++s)
-    store_latent_row(type, row.as<float>(), kRank + kRope, latents.data() + s * row_bytes);
+    store_latent_row(type, view(rows).row(s % kMlaBlock), kRank + kRope, latents.data() + s * row_bytes);
   std::vector<float> max(kHeads), sum(kHeads), scratch(mla_decode_scratch(kHeads, kRank + kRope));
   size_t next = 0;
   bench::run_beside_peak(state, peak, 2.0 * static_cast<double>(kHeads * kMlaBlock * (2 * kRank + kRope)), [&] {

@@ -106,7 +106,8 @@ inline Vec coarse_exp(Vec x) {
 }
 
 // Scores of a block become the pairs of neighbouring keys' e^(scale * score - the largest), rounded, in rows of lanes as they
-// were; an odd last key's partner is 0. The sums are those of what was rounded, so that the weights of a head's keys add up to 1.
+// were; an odd last key's partner is 0. The sums are those of what was rounded, so that the weights of a head's keys add up
+// to 1.
 template <size_t P>
 inline void exponentiate_pairs(float* scores, size_t keys, float scale, float* max_out, float* sum_out) {
   constexpr size_t kLaneCount = P * kWidth;
@@ -132,10 +133,6 @@ inline void exponentiate_pairs(float* scores, size_t keys, float scale, float* m
 struct WholeStrip {
   static constexpr size_t kChannels = 2 * kWidth;
   Ints read(const bf16* p) const { return PairDot::read(p); }
-  void fetch_for_writing(float* p) const {
-    __builtin_prefetch(p, 1);
-    __builtin_prefetch(p + kWidth, 1);
-  }
   void write(float* to, Vec first, Vec second) const {
     store(to, first);
     store(to + kWidth, second);
@@ -144,7 +141,6 @@ struct WholeStrip {
 struct NarrowStrip {
   size_t channels;
   Ints read(const bf16* p) const { return PairDot::read_first(p, channels); }
-  void fetch_for_writing(float* p) const { __builtin_prefetch(p, 1); }
   void write(float* to, Vec first, Vec second) const {
     store_up_to(to, first, std::min(channels, kWidth));
     if (channels > kWidth) store_up_to(to + kWidth, second, channels - kWidth);
@@ -177,8 +173,6 @@ struct PairValueTile {
   void run(size_t head) const {
     Vec acc[R][2];
     clear(acc);
-    KILIN_UNROLL
-    for (size_t r = 0; r < R; ++r) strip.fetch_for_writing(out.row(head + r) + channel);  // nobody has seen it for long
     const float* weight = weights + head;
     for (size_t begin = 0; begin < latents.keys; begin += kMlaPage) {
       const size_t keys = std::min(kMlaPage, latents.keys - begin);
@@ -192,51 +186,61 @@ struct PairValueTile {
   }
 };
 
-// Up to P * kWidth heads read a block.
+// Scores of a page's keys, from 0 on.
+template <size_t P>
+inline void score_page(const bf16* page, size_t keys, size_t width, const int32_t* queries, const Upcoming& upcoming,
+                       float* scores) {
+  const size_t pairs = (width + 1) / 2, parts = (pairs + kScorePairs - 1) / kScorePairs;
+  for (size_t part = 0; part < parts; ++part) {
+    const PairScoreTile<P> tile = {page, width, queries, part * kScorePairs, std::min((part + 1) * kScorePairs, pairs), scores};
+    for (size_t s = 0; s < keys; s += kScoreRows) {
+      const size_t end = std::min(s + kScoreRows, keys);
+      upcoming.fetch(part * keys + s, part * keys + end, parts * keys);
+      for_each_tile<kScoreRows>(end, tile, s);
+    }
+  }
+}
+
+// Sums of a block's latents, weighted by pairs of exponentials.
+inline void sum_block(const LatentPages& latents, size_t width, const float* weights, size_t lane_count,
+                      const Upcoming& upcoming, MatView<float> out) {
+  const size_t heads = out.rows(), rank = out.cols(), strips = rank / WholeStrip::kChannels;
+  for (size_t strip = 0; strip < strips; ++strip) {
+    const size_t channel = strip * WholeStrip::kChannels;
+    upcoming.fetch(strip, strip + 1, strips);
+    for_each_tile<kScoreRows>(heads, PairValueTile<WholeStrip>{latents, width, weights, lane_count, out, channel, {}});
+  }
+  const size_t channel = strips * WholeStrip::kChannels;
+  if (channel < rank)
+    for_each_tile<kScoreRows>(heads,
+                              PairValueTile<NarrowStrip>{latents, width, weights, lane_count, out, channel, {rank - channel}});
+}
+
+// Up to P * kWidth heads read a block. The first ones fetch what comes next: their work is enough to hide it.
 template <size_t P>
 inline void read_block(const MlaDecodeBlock& b, size_t head, size_t heads, const PairScratch& at, float* scratch) {
   constexpr size_t kLaneCount = P * kWidth;
-  const size_t rank = b.q_latent.cols(), width = rank + b.q_rope.cols(), pairs = (width + 1) / 2, keys = b.latents.keys;
+  const size_t width = b.q_latent.cols() + b.q_rope.cols(), keys = b.latents.keys, row_bytes = width * sizeof(bf16);
   float* scores = scratch + at.scores;
   auto* queries = reinterpret_cast<int32_t*>(scratch + at.queries);
   put_pairs_in_lanes(b.q_latent.rows(head, head + heads), b.q_rope.rows(head, head + heads), kLaneCount,
                      reinterpret_cast<int32_t*>(scratch + at.rows), queries);
 
   for (size_t s = 0; s < keys; s += kMlaPage) {
-    const size_t rows = std::min(kMlaPage, keys - s);
-    const auto* page = reinterpret_cast<const bf16*>(b.latents.pages[s / kMlaPage]);
-    const size_t left = std::min(kMlaPage, keys - s - rows);
+    const size_t page = s / kMlaPage, rows = std::min(kMlaPage, keys - s), left = std::min(kMlaPage, keys - s - rows);
     Upcoming upcoming;
-    if (head == 0 && left > 0) upcoming = {b.latents.pages[s / kMlaPage + 1], left * width * sizeof(bf16)};
-    for (size_t m = 0; m < pairs; m += kScorePairs) {
-      const size_t end = std::min(m + kScorePairs, pairs);
-      const PairScoreTile<P> tile = {page, width, queries, m, end, scores + s * kLaneCount};
-      size_t row = 0;
-      for (; row + kScoreRows <= rows; row += kScoreRows) {
-        upcoming.fetch(m * rows + row * (end - m), m * rows + (row + kScoreRows) * (end - m), pairs * rows);
-        tile.template run<kScoreRows>(row);
-      }
-      for_each_tile<kScoreRows>(rows, tile, row);
-    }
+    if (head == 0 && left > 0) upcoming = {b.latents.pages[page + 1], left * row_bytes};
+    score_page<P>(reinterpret_cast<const bf16*>(b.latents.pages[page]), rows, width, queries, upcoming,
+                  scores + s * kLaneCount);
   }
   float max[kLaneCount], sum[kLaneCount];
   exponentiate_pairs<P>(scores, keys, b.scale, max, sum);
   std::memcpy(b.max + head, max, heads * sizeof(float));
   std::memcpy(b.sum + head, sum, heads * sizeof(float));
 
-  const MatView<float> out = b.out.rows(head, head + heads);
   Upcoming upcoming;
-  if (head == 0 && b.upcoming != nullptr) upcoming = {b.upcoming, kMlaPage * width * sizeof(bf16)};
-  size_t c = 0;
-  for (; c + WholeStrip::kChannels <= rank; c += WholeStrip::kChannels)
-    for (size_t h = 0; h < heads; h += kScoreRows) {
-      const size_t step = std::min(kScoreRows, heads - h) * WholeStrip::kChannels, from = c * heads + h * WholeStrip::kChannels;
-      upcoming.fetch(from, from + step, rank * heads);
-      for_each_tile<kScoreRows>(std::min(h + kScoreRows, heads),
-                                PairValueTile<WholeStrip>{b.latents, width, scores, kLaneCount, out, c, {}}, h);
-    }
-  if (c < rank)
-    for_each_tile<kScoreRows>(heads, PairValueTile<NarrowStrip>{b.latents, width, scores, kLaneCount, out, c, {rank - c}});
+  if (head == 0 && b.upcoming != nullptr) upcoming = {b.upcoming, kMlaPage * row_bytes};
+  sum_block(b.latents, width, scores, kLaneCount, upcoming, b.out.rows(head, head + heads));
 }
 
 void mla_decode_block_bf16(const MlaDecodeBlock& b, std::span<float> scratch) noexcept {
