@@ -75,6 +75,13 @@ TEST(ForwardProfile, IntegerProductsAndPackedBytesAreCountedAsSuch) {
   EXPECT_EQ(p[Stage::MlaAttention].cost.latent_bytes, 2 * (1 + 11) * latent_row_bytes(KvType::q8, 160));
 }
 
+TEST(ForwardProfile, AbsorbedAttentionOverBf16LatentsIsOfBf16WhereActivationsAreRounded) {
+  const StageProfile p = profile_of_one_token({.kv_type = KvType::bf16, .activations = ActivationType::int8});
+  EXPECT_EQ(p[Stage::MlaAttention].cost.bf16_operations, 2u * 2 * 4 * 11 * (160 + 128));
+  EXPECT_EQ(p[Stage::MlaAttention].cost.fp32_operations, 2u * 2 * 4 * 128 * (64 + 64));
+  EXPECT_EQ(profile_of_one_token({.kv_type = KvType::bf16})[Stage::MlaAttention].cost.bf16_operations, 0u);
+}
+
 TEST(ForwardProfile, APromptReadsWeightsOnceAndSeesKeysCausally) {
   ModelRunner r(tiny(), {});
   TestSequence a = r.fresh(), b = r.fresh();

@@ -4,11 +4,14 @@
 
 #include <cmath>
 #include <cstring>
+#include <span>
 #include <thread>
 
 #include "checkpoint/gguf_file.h"
+#include "core/dtype.h"
 #include "core/error.h"
 #include "model/gguf_config.h"
+#include "model/stored_values.h"
 #include "model/weight_map.h"
 #include "support/golden.h"
 #include "support/mini_gguf.h"
@@ -120,6 +123,30 @@ TEST(GgufNames, KeysAndValuesAreJoinedByHead) {
       for (size_t v = 0; v < 2; ++v) EXPECT_EQ(kv_b[(head * 5 + 3 + v) * 5 + r], values[(head * 2 + v) * 5 + r]);
     }
   EXPECT_EQ(opened.published->require(name).bytes.data(), opened.published->require(name).bytes.data()) << "made once";
+}
+
+TEST(GgufNames, KeysAndValuesOfBf16AreJoinedAsBf16) {
+  constexpr uint32_t kBf16 = 30;  // of GGUF
+  const auto halves = [](size_t n) {
+    std::vector<bf16> elements(n);
+    for (size_t i = 0; i < n; ++i) elements[i] = to_bf16(static_cast<float>(i));
+    const auto bytes = std::as_bytes(std::span(elements));
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
+  };
+  const Opened opened = open(mini_gguf()
+                                 .without_tensor("blk.1.attn_k_b.weight")
+                                 .without_tensor("blk.1.attn_v_b.weight")
+                                 .tensor("blk.1.attn_k_b.weight", {3, 5, 2}, kBf16, halves(30))
+                                 .tensor("blk.1.attn_v_b.weight", {5, 2, 2}, kBf16, halves(20)));
+  const StoredTensor kv_b = opened.published->require("model.layers.1.self_attn.kv_b_proj.weight");
+  ASSERT_EQ(kv_b.format, DType::bf16);
+  std::vector<float> joined(kv_b.elements());
+  read_values(kv_b, 0, joined.size(), joined.data());
+  for (size_t head = 0; head < 2; ++head)
+    for (size_t r = 0; r < 5; ++r) {
+      for (size_t n = 0; n < 3; ++n) EXPECT_EQ(joined[(head * 5 + n) * 5 + r], static_cast<float>((head * 5 + r) * 3 + n));
+      for (size_t v = 0; v < 2; ++v) EXPECT_EQ(joined[(head * 5 + 3 + v) * 5 + r], static_cast<float>((head * 2 + v) * 5 + r));
+    }
 }
 
 TEST(GgufNames, AnUnsplitKvBIsAView) {

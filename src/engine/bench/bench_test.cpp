@@ -66,6 +66,14 @@ TEST(BenchRow, GenerationIsBoundByItsBytesAndThenByAttention) {
     row.profile.add({.fp32_operations = 30'000});
   }
   EXPECT_EQ(generation_bound_s(row), 1.5);  // and 1000 operations at 2000/s
+  {
+    const StageScope scope(&row.profile, Stage::MlaAttention);
+    row.profile.add({.bf16_operations = 60'000});
+  }
+  EXPECT_EQ(generation_bound_s(row), 2.5);  // and 2000 of bf16, at fp32's rate where there is no other
+  row.before.bf16_operations_per_s = 3000;
+  row.after.bf16_operations_per_s = 5000;
+  EXPECT_EQ(generation_bound_s(row), 2.0);
 }
 
 TEST(StageBound, IsTheLongerOfReadingAndComputing) {
