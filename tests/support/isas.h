@@ -42,8 +42,8 @@ inline std::string best_isa() {
   return names.back();
 }
 
-/// Why a test of whole layers or models does not run on it here; empty where it does. KILIN_TEST_ISAS=picked leaves the one that
-/// runs where nothing is asked for: a sanitised model takes minutes, and the tests of kernels reach the other sets.
+/// Why a test of whole layers or models does not run on it here; empty where it does. KILIN_TEST_ISAS=picked leaves the one
+/// that runs where nothing is asked for: a sanitised model takes minutes, and the tests of kernels reach the other sets.
 inline std::string reason_to_skip(const std::string& name) {
   if (!cpu_has(name)) return "this CPU has no " + name;
   const char* wanted = std::getenv("KILIN_TEST_ISAS");
