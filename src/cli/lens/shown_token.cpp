@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <iterator>
+#include <utility>
 
 #include "text/utf8.h"
 
@@ -33,7 +33,7 @@ std::string shown_token(std::string_view bytes) {
     at += unit.bytes;
     const auto code = static_cast<uint32_t>(unit.code_point);
     if (unit.kind != Utf8Unit::Character) {
-      for (char byte : part) fmt::format_to(std::back_inserter(shown), "\\x{:02x}", static_cast<unsigned char>(byte));
+      for (char byte : part) shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
     } else if (unit.code_point == U'\n') {
       shown += "\\n";
     } else if (unit.code_point == U'\t') {
@@ -45,9 +45,9 @@ std::string shown_token(std::string_view bytes) {
     } else if (!is_invisible(unit.code_point)) {
       shown += part;
     } else if (code <= 0xffff) {
-      fmt::format_to(std::back_inserter(shown), "\\u{:04x}", code);
+      shown += fmt::format("\\u{:04x}", code);
     } else {
-      fmt::format_to(std::back_inserter(shown), "\\u{{{:x}}}", code);
+      shown += fmt::format("\\u{{{:x}}}", code);
     }
   }
   return shown;
