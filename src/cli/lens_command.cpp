@@ -23,11 +23,9 @@ namespace {
 constexpr const char* kDefaultFile = "lens.html";
 
 constexpr const char* kFooter =
-    "The page shows the logit lens, the attention of MLA layers, how long the channels of KDA layers remember, their betas, "
-    "and "
-    "the choice of experts. It is one file that needs no network. It is meant for prompts of up to some hundred tokens; more "
-    "than "
-    "4096 are refused.\n"
+    "The page shows the logit lens, the attention of MLA layers, how long the channels of KDA layers remember, their betas,\n"
+    "and the choice of experts. It is one file that needs no network. It is meant for prompts of up to some hundred tokens;\n"
+    "more than 4096 are refused.\n"
     "\n"
     "Examples:\n"
     "  kilin lens -p 'The LORD is my shepherd'\n"
