@@ -117,20 +117,6 @@ struct CrossTile {
   }
 };
 
-inline void prefetch_row(const float* row, size_t n) {
-  constexpr size_t kCacheLine = 16;  // floats
-  for (size_t i = 0; i < n; i += kCacheLine) __builtin_prefetch(row + i, 0, 2);
-}
-
-// A row of a wide matrix stands on a page of its own, which no hardware prefetcher goes to.
-inline void prefetch_token(const KdaHead& head, size_t t) {
-  if (t >= head.q.rows()) return;
-  prefetch_row(head.q.row(t), head.q.cols());
-  prefetch_row(head.k.row(t), head.k.cols());
-  prefetch_row(head.g.row(t), head.g.cols());
-  prefetch_row(head.v.row(t), head.v.cols());
-}
-
 // A row's n channels, and zeros to the end of its last panel.
 inline void copy_in_panels(const float* from, size_t n, float* to) {
   for (size_t i = 0; i < in_panels(n); i += kWidth)
@@ -139,7 +125,6 @@ inline void copy_in_panels(const float* from, size_t n, float* to) {
 
 // Fills all of the chunk's scratch but `corrected`.
 inline void read_tokens(const Chunk& c) {
-  constexpr size_t kAhead = 16;
   const size_t K = c.K;
   fill(c.total, K, 1);
   for (size_t s = 0; s < c.rows; s += kKdaSubBlock) {
@@ -150,7 +135,6 @@ inline void read_tokens(const Chunk& c) {
       const size_t end = std::min(joined + kKdaJoinedTokens, n);
       for (size_t i = joined; i < end; ++i) {
         const size_t row = s + i, t = c.first + row;
-        prefetch_token(c.head, t + kAhead);
         copy_in_panels(c.head.v.row(t), c.V, c.v + row * c.v_stride);
         for_each_vector(K, DecayToken{c.head.g.row(t), c.head.q.row(t), c.head.k.row(t), c.decay + (i - joined) * K, c.prefix,
                                       c.q + row * K, c.k + row * K});
