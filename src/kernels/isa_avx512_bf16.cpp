@@ -22,11 +22,11 @@ inline constexpr size_t kDotRows = 6, kDotColumns = 4, kScoreRows = 8;
 
 #include "kernels/generic/products.inl"
 
+#include "kernels/generic/upcoming.inl"
+
 #include "kernels/generic/dot_products.inl"
 
 #include "kernels/generic/matmul_bf16.inl"
-
-#include "kernels/generic/upcoming.inl"
 
 #include "kernels/generic/mla_decode_bf16.inl"
 

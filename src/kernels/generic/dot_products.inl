@@ -2,18 +2,6 @@
 // read: the elements (Row, Weight), how many columns a vector takes (kColumns), how all or the first n of them are loaded, and
 // how their products are added to a vector of sums.
 
-// Weights that come after those of a tile: fetched while it multiplies, some cache lines a step. The rows of a tile are too
-// many streams, each too short, for what the hardware foresees.
-struct LinesAhead {
-  const std::byte* next;
-  const std::byte* end;
-  size_t lines;  // a step
-
-  void prefetch() {
-    for (size_t i = 0; i < lines && next < end; ++i, next += 64) __builtin_prefetch(next, 0, 2);  // into the second-level cache
-  }
-};
-
 // NR rows of w, `step` rows apart, whose outputs are as many columns of y apart.
 template <typename Dot>
 struct DotColumns {
@@ -79,7 +67,7 @@ inline void dot_products(const PackedMatrix& w, MatView<const typename Dot::Row>
                          MatView<float> y) {
   const size_t K = w.cols();
   const auto* weights = reinterpret_cast<const typename Dot::Weight*>(w.data());
-  const auto* last = reinterpret_cast<const std::byte*>(weights + end * K);
+  const std::byte* last = w.row(w.rows());
   // As many rows of x as stay in the second-level cache while the weights pass by.
   const size_t block =
       std::max(kDotRows, (size_t{384} << 10) / (sizeof(typename Dot::Row) * std::max(K, size_t{1})) / kDotRows * kDotRows);

@@ -85,10 +85,8 @@ struct UnpackedCodes {
   const Ints (*span(size_t span, Ints (&)[kSpanQuads][S]) const)[S] { return quads + span * kSpanQuads; }
 };
 
-// How many bytes ahead strips are fetched that come from memory. One panel is a stream that the CPU follows by itself as long
-// as little is computed; between two it needs help.
-template <size_t S>
-inline constexpr size_t kAhead = S == kStripsOfPanel ? 1024 : 2048;
+// One panel alone is a stream of ascending addresses, which the CPU follows by itself but for a little help.
+inline constexpr size_t kStreamAhead = 1024;  // bytes
 
 // Weight bytes that are unpacked where they are used.
 template <BlockFormat kFormat, size_t S>
@@ -97,7 +95,7 @@ struct PackedCodes {
   size_t first_span;
   Ints codebook;
   const Ints (*span(size_t span, Ints (&quads)[kSpanQuads][S]) const)[S] {
-    for (size_t s = 0; s < S; ++s) strips[s].template prefetch_span<kAhead<S>>(first_span + span);
+    if constexpr (S == kStripsOfPanel) strips[0].template prefetch_span<kStreamAhead>(first_span + span);
     KILIN_UNROLL
     for (size_t s = 0; s < S; ++s) strips[s].read_quads(first_span + span, codebook, &quads[0][s], S);
     return quads;
@@ -113,6 +111,7 @@ struct Int8Tile {
   int32_t bias;
   const Int8Rows& x;
   size_t chunk;
+  LinesAhead& ahead;
   MatView<float> y;
   StripColumns written;
   size_t n;  // first output
@@ -123,10 +122,11 @@ struct Int8Tile {
     const ChunkSums<kKind, R> sums(x, row, chunk, spans * kHalves, bias);
     const int8_t* values = x.values.row(row) + chunk * kInt8Group;
     const size_t stride = x.values.stride();
-    prefetch_rows(row + R, R);
+    LinesAhead lines = ahead;
     Vec f[R][S];
     clear(f);
     for (size_t span = 0; span < spans; ++span) {
+      if constexpr (R > 1) lines.prefetch();
       Ints unpacked[kSpanQuads][S];
       const Ints(*quads)[S] = codes.span(span, unpacked);
       KILIN_UNROLL
@@ -158,6 +158,7 @@ struct Int8Tile {
         }
       }
     }
+    ahead = lines;
     if constexpr (kKind.has_offsets) add_offsets(sums, f);
     written.apply<R, S * kWidth>(y, row, n, [&](float* out, size_t out_stride) {
       KILIN_UNROLL
@@ -192,14 +193,6 @@ struct Int8Tile {
       }
     }
   }
-
-  // What the next tile reads first: rows are far apart, so that the CPU does not guess them.
-  void prefetch_rows(size_t row, size_t count) const {
-    for (size_t r = row; r < std::min(row + count, x.rows()); ++r) {
-      for (size_t i = 0; i < kInt8Group; i += 64) __builtin_prefetch(x.values.row(r) + chunk * kInt8Group + i);
-      for (size_t i = 0; i < S * kWidth; i += 16) __builtin_prefetch(y.row(r) + n + i, 1);
-    }
-  }
 };
 
 struct Int8Product {
@@ -209,10 +202,7 @@ struct Int8Product {
   StripColumns written;
 
   // Up to so many rows the weights of the formats that models are mostly of go straight from the panel into the products, as
-  // often as tiles want them: it beats storing them as bytes first. One or two rows read panel after panel, a single stream
-  // from memory, as fast as it comes; more of them have enough to do for two panels side by side, with more sums in flight.
-  static constexpr size_t kStreamedRows = 2;
-  static constexpr size_t kFewStrips = std::max<size_t>(2, kStripsOfPanel);
+  // often as tiles want them: it beats storing them as bytes first.
   static constexpr size_t few_rows(BlockFormat format) {
     switch (format) {
       case BlockFormat::q4_0:
@@ -226,23 +216,47 @@ struct Int8Product {
     }
   }
 
+  static constexpr size_t kFewStrips = std::max<size_t>(2, kStripsOfPanel);
+
+  // What follows S strips, fetched while they are multiplied by tiles of more than a row. A single row computes less than
+  // reading takes, and its stream through single panels is not to be disturbed; more rows have enough to do for several panels
+  // side by side, with more sums in flight.
+  template <BlockFormat kFormat, size_t S>
+  LinesAhead lines_ahead(size_t strip) const {
+    const size_t steps = (x.rows() + kStripRows - 2) / kStripRows * (w.cols() / kSpanColumns);
+    if (steps == 0) return {nullptr, nullptr, 0};
+    const size_t bytes = S / kStripsOfPanel * PanelStrip<kFormat>::kLayout.bytes(w.cols());
+    const std::byte* next = w.panel(strip / kStripsOfPanel) + bytes;
+    return {next, next + bytes, (bytes + 64 * steps - 1) / (64 * steps)};
+  }
+
   template <BlockFormat kFormat, size_t S>
   void run_few_rows(size_t strip) const {
     using Codes = PackedCodes<kFormat, S>;
     PanelStrip<kFormat> strips[S];
     for (size_t s = 0; s < S; ++s) strips[s] = PanelStrip<kFormat>(w, strip + s);
     const Ints codebook = PanelStrip<kFormat>::table();
+    LinesAhead ahead = lines_ahead<kFormat, S>(strip);
     ChunkScales<kKindOf<kFormat>, S> scales;
     for (size_t k = 0, chunk = 0; k < w.cols(); k += kInt8Group, ++chunk) {
       const size_t spans = std::min(kInt8Group, w.cols() - k) / kSpanColumns;
-      for (size_t s = 0; s < S; ++s) {
-        strips[s].template prefetch_scales<kAhead<S>>(chunk);
-        scales.read(strips[s], s, chunk, spans);
-      }
+      if constexpr (S == kStripsOfPanel) strips[0].template prefetch_scales<kStreamAhead>(chunk);
+      for (size_t s = 0; s < S; ++s) scales.read(strips[s], s, chunk, spans);
       const Codes codes = {strips, k / kSpanColumns, codebook};
-      const Int8Tile<kKindOf<kFormat>, S, Codes> tile = {codes, scales,  spans,         PanelStrip<kFormat>::kBias, x, chunk,
-                                                         y,     written, strip * kWidth};
-      for_each_tile<kStripRows>(x.rows(), tile);
+      const Int8Tile<kKindOf<kFormat>, S, Codes> tile = {
+          codes, scales, spans, PanelStrip<kFormat>::kBias, x, chunk, ahead, y, written, strip * kWidth};
+      size_t row = 0;
+      for (; row + kStripRows <= x.rows(); row += kStripRows) tile.template run<kStripRows>(row);
+      run_last_rows<kStripRows - 1>(tile, row);
+    }
+  }
+
+  // Less than a tile's rows, all in one: halves would unpack the weights again.
+  template <size_t R, typename Tile>
+  void run_last_rows(const Tile& tile, size_t row) const {
+    if constexpr (R > 0) {
+      if (row + R == x.rows()) return tile.template run<R>(row);
+      run_last_rows<R - 1>(tile, row);
     }
   }
 
@@ -252,6 +266,7 @@ struct Int8Product {
     PanelStrip<kFormat> strips[S];
     for (size_t s = 0; s < S; ++s) strips[s] = PanelStrip<kFormat>(w, strip + s);
     const Ints codebook = PanelStrip<kFormat>::table();
+    LinesAhead ahead = lines_ahead<kFormat, S>(strip);
     ChunkScales<kKindOf<kFormat>, S> scales;
     Ints quads[kChunkSpans * kSpanQuads][S];
     for (size_t k = 0, chunk = 0; k < w.cols(); k += kInt8Group, ++chunk) {
@@ -261,8 +276,8 @@ struct Int8Product {
         for (size_t i = 0; i < spans; ++i) strips[s].read_quads(k / kSpanColumns + i, codebook, &quads[i * kSpanQuads][s], S);
       }
       const Codes codes = {quads};
-      const Int8Tile<kKindOf<kFormat>, S, Codes> tile = {codes, scales,  spans,         PanelStrip<kFormat>::kBias, x, chunk,
-                                                         y,     written, strip * kWidth};
+      const Int8Tile<kKindOf<kFormat>, S, Codes> tile = {
+          codes, scales, spans, PanelStrip<kFormat>::kBias, x, chunk, ahead, y, written, strip * kWidth};
       for_each_tile<kStripRows>(x.rows(), tile);
     }
   }
@@ -272,7 +287,7 @@ struct Int8Product {
     size_t strip = written.begin / kPanelRows * kStripsOfPanel;
     if constexpr (few_rows(kFormat) != 0) {
       if (x.rows() <= few_rows(kFormat)) {
-        if (x.rows() > kStreamedRows)
+        if (x.rows() > 1)
           for (; (strip + kFewStrips) * kWidth <= written.end; strip += kFewStrips) run_few_rows<kFormat, kFewStrips>(strip);
         for (; strip * kWidth < written.end; strip += kStripsOfPanel) run_few_rows<kFormat, kStripsOfPanel>(strip);
       }

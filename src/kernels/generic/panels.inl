@@ -72,15 +72,15 @@ struct PanelStrip {
   // Asks for what comes so many bytes after a span's codes, or a section's scales, into the second cache: asked for the first,
   // lines would fill its few slots for misses. Past the matrix it does nothing.
   template <size_t kAhead>
-  void prefetch_span(size_t span) const {
+  KILIN_INLINE void prefetch_span(size_t span) const {
     prefetch<kAhead>(codes + kLayout.span_at(span), kLayout.span);
   }
   template <size_t kAhead>
-  void prefetch_scales(size_t section) const {
+  KILIN_INLINE void prefetch_scales(size_t section) const {
     prefetch<kAhead>(blocks + section * kLayout.section, kLayout.codes);
   }
   template <size_t kAhead>
-  static void prefetch(const uint8_t* from, size_t bytes) {
+  KILIN_INLINE static void prefetch(const uint8_t* from, size_t bytes) {
     KILIN_UNROLL
     for (size_t at = 0; at < bytes; at += kPanelVector) __builtin_prefetch(from + kAhead + at, 0, 2);
   }

@@ -10,6 +10,10 @@
 // For large functions that several templates share: inlined into each they would compile for minutes.
 #define KILIN_NOINLINE __attribute__((noinline))
 
+// For functions that do nothing but prefetch: g++ 12 sees no effect in them and leaves out their calls unless it has put them
+// into their callers before it looks.
+#define KILIN_INLINE inline __attribute__((always_inline))
+
 #if defined(__clang__)
 #define KILIN_TARGET_BEGIN(isa) KILIN_PRAGMA(clang attribute push(__attribute__((target(isa))), apply_to = function))
 #define KILIN_TARGET_END KILIN_PRAGMA(clang attribute pop)
