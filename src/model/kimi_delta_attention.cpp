@@ -61,25 +61,25 @@ void KimiDeltaAttention::forward(ExecContext& ctx, const LinearRecurrentBackend&
   Workspace::Frame frame(ctx.workspace);
   const size_t tokens = x.rows();
   StageScope stage = ctx.stage(Stage::KdaProjections);
-  const ActivationRows rows(ctx, frame, x);     // once: eight products read them
+  const ActivationRows rows(ctx, frame, x);     // once: six products read them
   auto qkv = frame.matrix(tokens, 3 * width_);  // [T, 3P] raw q | k | v, before the convolution
-  auto low = frame.matrix(tokens, head_dim_);   // [T, K]
-  auto heads = frame.matrix(tokens, width_);    // [T, heads x V]
+  auto f_low = frame.matrix(tokens, head_dim_), g_low = frame.matrix(tokens, head_dim_);  // [T, K]
+  auto heads = frame.matrix(tokens, width_);                                              // [T, heads x V]
   const KdaInputs inputs = {
       .qkv = qkv, .f = frame.matrix(tokens, width_), .b = frame.matrix(tokens, heads_), .gate = frame.matrix(tokens, width_)};
 
-  const auto project = [&](const auto& projection, const auto& in, Value value, MatView<float> to) {
-    projection.apply(ctx, in, to);
-    ctx.tap(value, layer_, to);
-  };
-  project(q_proj_, rows, Value::QProj, qkv.columns(0, width_));
-  project(k_proj_, rows, Value::KProj, qkv.columns(width_, 2 * width_));
-  project(v_proj_, rows, Value::VProj, qkv.columns(2 * width_, 3 * width_));
-  project(f_a_proj_, rows, Value::FAProj, low);
-  project(f_b_proj_, low, Value::FBProj, inputs.f);  // decay before softplus: A_log and dt_bias come in the backend
-  project(b_proj_, rows, Value::BProj, inputs.b);    // beta before the sigmoid
-  project(g_a_proj_, rows, Value::GAProj, low);
-  project(g_b_proj_, low, Value::GBProj, inputs.gate);  // no activation between the two
+  const auto q = qkv.columns(0, width_), k = qkv.columns(width_, 2 * width_), v = qkv.columns(2 * width_, 3 * width_);
+  matmul(ctx, {q_proj_.product(rows, q), k_proj_.product(rows, k), v_proj_.product(rows, v), f_a_proj_.product(rows, f_low),
+               b_proj_.product(rows, inputs.b), g_a_proj_.product(rows, g_low)});
+  ctx.tap(Value::QProj, layer_, q);
+  ctx.tap(Value::KProj, layer_, k);
+  ctx.tap(Value::VProj, layer_, v);
+  ctx.tap(Value::FAProj, layer_, f_low);
+  ctx.tap(Value::BProj, layer_, inputs.b);  // beta before the sigmoid
+  ctx.tap(Value::GAProj, layer_, g_low);
+  matmul(ctx, {f_b_proj_.product(f_low, inputs.f), g_b_proj_.product(g_low, inputs.gate)});  // no activation in between
+  ctx.tap(Value::FBProj, layer_, inputs.f);  // decay before softplus: A_log and dt_bias come in the backend
+  ctx.tap(Value::GBProj, layer_, inputs.gate);
 
   // Convolution, SiLU, l2norm, decays, recurrence; then the norm, its weight, and a *sigmoid* gate.
   backend.forward(ctx, batch, layer_, state_layer_, parameters(), inputs, heads);
@@ -90,7 +90,7 @@ void KimiDeltaAttention::forward(ExecContext& ctx, const LinearRecurrentBackend&
 
 size_t KimiDeltaAttention::workspace_bytes(const LinearRecurrentBackend& backend, size_t tokens, size_t threads) const {
   const auto matrix = [&](size_t cols) { return Workspace::rounded(tokens * cols * sizeof(float)); };
-  return ActivationRows::workspace_bytes(tokens, hidden_) + matrix(3 * width_) + matrix(head_dim_) + 3 * matrix(width_) +
+  return ActivationRows::workspace_bytes(tokens, hidden_) + matrix(3 * width_) + 2 * matrix(head_dim_) + 3 * matrix(width_) +
          matrix(heads_) +
          std::max(backend.workspace_bytes(parameters(), tokens, threads), ActivationRows::workspace_bytes(tokens, width_));
 }

@@ -73,9 +73,8 @@ void KimiMlaAttention::forward(ExecContext& ctx, const ForwardBatch& batch, MatV
   auto latent = frame.matrix(tokens, latent_width());   // [T, rank + rope] c | k_rope
   auto heads = frame.matrix(tokens, heads_ * value_);   // [T, heads x value]
 
-  q_proj_.apply(ctx, rows, q);
+  matmul(ctx, {q_proj_.product(rows, q), kv_a_proj_with_mqa_.product(rows, latent)});
   ctx.tap(Value::QProj, layer_, q);
-  kv_a_proj_with_mqa_.apply(ctx, rows, latent);
   ctx.tap(Value::KvAProj, layer_, latent);
   const MatView<float> c = latent.columns(0, rank_);
   kv_a_layernorm_.apply(ctx, c, c);  // the latent only; k_rope has no norm

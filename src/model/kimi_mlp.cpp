@@ -17,9 +17,8 @@ void KimiMlp::forward(ExecContext& ctx, const ActivationRows& x, MatView<float> 
   const size_t tokens = x.exact().rows(), intermediate = gate_proj_.out_features();
   auto gate = frame.matrix(tokens, intermediate);
   auto up = frame.matrix(tokens, intermediate);
-  gate_proj_.apply(ctx, x, gate);
+  matmul(ctx, {gate_proj_.product(x, gate), up_proj_.product(x, up)});
   ctx.tap(sites_.gate, sites_.layer, gate);
-  up_proj_.apply(ctx, x, up);
   ctx.tap(sites_.up, sites_.layer, up);
   silu_mul(ctx, gate, up);
   down_proj_.apply(ctx, ActivationRows(ctx, frame, gate), out);

@@ -207,8 +207,8 @@ void KimiMoe::run_experts(ExecContext& ctx, const Dispatch& d, const ActivationR
     });
   };
   for_tiles(intermediate_, hidden_, [&](const Expert& e, size_t from, size_t to, size_t begin, size_t end) {
-    matmul_tile(ctx.kernels, e.w1, in, from, to, begin, end, gate);
-    matmul_tile(ctx.kernels, e.w3, in, from, to, begin, end, up);
+    matmul_tile(ctx.kernels, {e.w1, in, gate}, from, to, begin, end);
+    matmul_tile(ctx.kernels, {e.w3, in, up}, from, to, begin, end);
     const MatView<float> h = gate.rows(from, to).columns(begin, end);
     ctx.kernels.silu_mul(h, up.rows(from, to).columns(begin, end), h);
     if (rounding == ActivationType::bf16) ctx.kernels.round_to_bf16(h, rounded.rows(from, to).columns(begin, end));
@@ -221,7 +221,7 @@ void KimiMoe::run_experts(ExecContext& ctx, const Dispatch& d, const ActivationR
     h = int8;
   }
   for_tiles(hidden_, intermediate_, [&](const Expert& e, size_t from, size_t to, size_t begin, size_t end) {
-    matmul_tile(ctx.kernels, e.w2, h, from, to, begin, end, expert_out);
+    matmul_tile(ctx.kernels, {e.w2, h, expert_out}, from, to, begin, end);
   });
 }
 

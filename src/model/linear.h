@@ -53,15 +53,16 @@ class BasicLinear {
   size_t out_features() const { return weight_.rows(); }
 
   /// x [T, in], y [T, out]
-  void apply(ExecContext& ctx, const ActivationRows& x, MatView<float> y) const {
+  void apply(ExecContext& ctx, const ActivationRows& x, MatView<float> y) const { matmul(ctx, {product(x, y)}); }
+
+  /// What apply does, to share a loop with others.
+  Product product(const ActivationRows& x, MatView<float> y) const {
     if constexpr (inputs == Inputs::Exact)
-      matmul(ctx, weight_, x.exact(), y);
+      return product(x.exact(), y);
     else
-      matmul(ctx, weight_, x.as(rounding_of(weight_)), y);
+      return {weight_, x.as(rounding_of(weight_)), y};
   }
-  void apply(ExecContext& ctx, MatView<const float> x, MatView<float> y) const requires(inputs == Inputs::Exact) {
-    matmul(ctx, weight_, x, y);
-  }
+  Product product(MatView<const float> x, MatView<float> y) const requires(inputs == Inputs::Exact) { return {weight_, x, y}; }
 
  private:
   PackedMatrix weight_;

@@ -1,6 +1,8 @@
 #include "model/ops.h"
 
 #include <algorithm>
+#include <array>
+#include <cassert>
 
 namespace kilin {
 
@@ -16,6 +18,11 @@ size_t bf16_stride(size_t cols) {
 
 size_t int8_scales(size_t cols) { return (cols + kInt8Group - 1) / kInt8Group; }
 size_t int8_sums(size_t cols) { return (cols + kInt8SumGroup - 1) / kInt8SumGroup; }
+
+// How a product is cut into tiles, and its first one in the loop. Neighbours share their columns of the weights.
+struct Tiling {
+  size_t first = 0, row_tiles = 0, columns = 0;
+};
 
 template <typename F>
 void for_row_slices(ExecContext& ctx, MatView<const float> x, size_t work_per_element, F f) {
@@ -34,25 +41,34 @@ size_t grain(size_t work) { return std::max<size_t>(1, kSliceWork / std::max<siz
 
 size_t tile_columns(size_t work_per_column) { return std::clamp<size_t>((grain(work_per_column) + 63) / 64 * 64, 64, 256); }
 
-void matmul(ExecContext& ctx, const PackedMatrix& w, const ProductRows& x, MatView<float> y) {
-  const size_t rows = y.rows();
-  if (rows == 0) return;
-  ctx.count({.weight_bytes = w.bytes()});
-  ctx.count(cost_of_operations(x, 2 * rows * w.rows() * w.cols()));
-  const size_t row_tiles = (rows + kTileRows - 1) / kTileRows;
-  const size_t rows_per_tile = std::min(rows, kTileRows);
-  const size_t columns = tile_columns(w.cols() * rows_per_tile);
-  const size_t column_tiles = (w.rows() + columns - 1) / columns;
-  ctx.pool.parallel_for(row_tiles * column_tiles, 1, [&](const Slice& s) {
-    for (size_t tile = s.begin; tile < s.end; ++tile) {  // neighbours share their weights
-      const size_t row = tile % row_tiles * kTileRows, column = tile / row_tiles * columns;
-      matmul_tile(ctx.kernels, w, x, row, std::min(row + kTileRows, rows), column, std::min(column + columns, w.rows()), y);
+void matmul(ExecContext& ctx, std::initializer_list<Product> products) {
+  assert(products.size() <= kMostProducts);
+  std::array<Tiling, kMostProducts> tilings;
+  size_t tiles = 0;
+  for (size_t i = 0; i < products.size(); ++i) {
+    const auto& [w, x, y] = products.begin()[i];
+    const size_t rows = y.rows();
+    const size_t row_tiles = (rows + kTileRows - 1) / kTileRows, columns = tile_columns(w.cols() * std::min(rows, kTileRows));
+    tilings[i] = {tiles, row_tiles, columns};
+    tiles += row_tiles * ((w.rows() + columns - 1) / columns);
+    if (rows > 0) ctx.count({.weight_bytes = w.bytes()});
+    ctx.count(cost_of_operations(x, 2 * rows * w.rows() * w.cols()));
+  }
+  ctx.pool.parallel_for(tiles, 1, [&](const Slice& s) {
+    for (size_t tile = s.begin; tile < s.end; ++tile) {
+      size_t i = products.size() - 1;
+      while (tilings[i].first > tile) --i;
+      const auto& [first, row_tiles, columns] = tilings[i];
+      const Product& product = products.begin()[i];
+      const size_t from = (tile - first) % row_tiles * kTileRows, begin = (tile - first) / row_tiles * columns;
+      matmul_tile(ctx.kernels, product, from, std::min(from + kTileRows, product.y.rows()), begin,
+                  std::min(begin + columns, product.w.rows()));
     }
   });
 }
 
-void matmul_tile(const KernelTable& kernels, const PackedMatrix& w, const ProductRows& x, size_t from, size_t to, size_t begin,
-                 size_t end, MatView<float> y) {
+void matmul_tile(const KernelTable& kernels, const Product& product, size_t from, size_t to, size_t begin, size_t end) {
+  const auto& [w, x, y] = product;
   if (const auto* int8 = std::get_if<Int8Rows>(&x))
     kernels.matmul_int8(w, int8->slice(from, to), begin, end, y.rows(from, to));
   else if (const auto* rounded = std::get_if<MatView<const bf16>>(&x))

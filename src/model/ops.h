@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <variant>
 
@@ -14,11 +15,20 @@ namespace kilin {
 using ProductRows = std::variant<MatView<const float>, MatView<const bf16>, Int8Rows>;
 
 /// y = x W^T: x [T, in], W [out, in], y [T, out].
-void matmul(ExecContext& ctx, const PackedMatrix& w, const ProductRows& x, MatView<float> y);
+struct Product {
+  const PackedMatrix& w;
+  ProductRows x;
+  MatView<float> y;
+};
 
-/// The same for rows [from, to) of x and columns [begin, end) of y [T, out], on this thread.
-void matmul_tile(const KernelTable& kernels, const PackedMatrix& w, const ProductRows& x, size_t from, size_t to, size_t begin,
-                 size_t end, MatView<float> y);
+inline constexpr size_t kMostProducts = 8;
+
+/// At most kMostProducts, of which none reads what another one writes, in one loop: threads wait for each other once, not once
+/// a product.
+void matmul(ExecContext& ctx, std::initializer_list<Product> products);
+
+/// The same for rows [from, to) of x and columns [begin, end) of y, on this thread.
+void matmul_tile(const KernelTable& kernels, const Product& product, size_t from, size_t to, size_t begin, size_t end);
 
 /// Operations of a product with such rows, by the kind of arithmetic that they take.
 StageCost cost_of_operations(const ProductRows& x, uint64_t operations);

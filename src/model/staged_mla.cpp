@@ -41,7 +41,7 @@ class StagedMla {
       a.latents = Tensor(DType::f32, {a.keys, p_.latent_width()});
       a.kv = Tensor(DType::f32, {a.keys, p_.kv_b_proj.rows()});
       batch_.pools->latents.read(p_.latent_layer, batch_.sequences[n].pages, 0, a.latents.matrix());
-      matmul(ctx_, p_.kv_b_proj, MatView<const float>(a.latents.matrix().columns(0, p_.rank)), a.kv.matrix());
+      matmul(ctx_, {{p_.kv_b_proj, MatView<const float>(a.latents.matrix().columns(0, p_.rank)), a.kv.matrix()}});
     }
     show(Value::KvBProj, &Attention::kv);
   }
