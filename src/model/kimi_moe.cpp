@@ -195,7 +195,8 @@ void KimiMoe::run_experts(ExecContext& ctx, const Dispatch& d, const ActivationR
   const auto rounded = take_bf16_rows(frame, rounding == ActivationType::bf16 ? rows : 0, intermediate_);
 
   const auto for_tiles = [&](size_t out_features, size_t in_features, auto tile) {
-    const size_t columns = tile_columns(in_features), tiles = (out_features + columns - 1) / columns;
+    const size_t columns = tile_columns(in_features, d.blocks.size() * out_features / ctx.pool.size());
+    const size_t tiles = (out_features + columns - 1) / columns;
     ctx.pool.parallel_for(d.blocks.size() * tiles, 1, [&](const Slice& s) {
       for (size_t i = s.begin; i < s.end; ++i) {
         // An expert's tiles follow one another by columns, so that all its rows meet weights that are still in the cache.

@@ -39,16 +39,22 @@ StageCost cost_of_operations(const ProductRows& x, uint64_t operations) {
 
 size_t grain(size_t work) { return std::max<size_t>(1, kSliceWork / std::max<size_t>(1, work)); }
 
-size_t tile_columns(size_t work_per_column) { return std::clamp<size_t>((grain(work_per_column) + 63) / 64 * 64, 64, 256); }
+size_t tile_columns(size_t work_per_column, size_t columns_a_thread) {
+  constexpr size_t kTiles = 8;  // that a thread has at least
+  const size_t enough = (grain(work_per_column) + 63) / 64 * 64, share = columns_a_thread / kTiles / 64 * 64;
+  return std::clamp<size_t>(std::max(enough, share), 64, 256);
+}
 
 void matmul(ExecContext& ctx, std::initializer_list<Product> products) {
   assert(products.size() <= kMostProducts);
   std::array<Tiling, kMostProducts> tilings;
-  size_t tiles = 0;
+  size_t all_columns = 0, tiles = 0;
+  for (const Product& product : products) all_columns += product.w.rows();
   for (size_t i = 0; i < products.size(); ++i) {
     const auto& [w, x, y] = products.begin()[i];
     const size_t rows = y.rows();
-    const size_t row_tiles = (rows + kTileRows - 1) / kTileRows, columns = tile_columns(w.cols() * std::min(rows, kTileRows));
+    const size_t row_tiles = (rows + kTileRows - 1) / kTileRows;
+    const size_t columns = tile_columns(w.cols() * std::min(rows, kTileRows), all_columns / ctx.pool.size());
     tilings[i] = {tiles, row_tiles, columns};
     tiles += row_tiles * ((w.rows() + columns - 1) / columns);
     if (rows > 0) ctx.count({.weight_bytes = w.bytes()});

@@ -63,9 +63,10 @@ void softmax(const KernelTable& kernels, std::span<const float> scores, std::spa
 /// stream += contribution.
 void add(ExecContext& ctx, MatView<const float> contribution, MatView<float> stream);
 
-/// Columns that a tile of a matrix product should hold, where each costs about so many scalar operations: enough work for a
-/// slice, and whole groups of 64, the widest register tile of the kernels. No byte depends on it.
-size_t tile_columns(size_t work_per_column);
+/// Columns that a tile of a matrix product should hold, where each costs about so many scalar operations and a thread has so
+/// many of them in the loop: enough work for a slice, and more while none waits long for the last one, since memory is read the
+/// faster the longer a stream is. Whole groups of 64, the widest register tile of the kernels. No byte depends on it.
+size_t tile_columns(size_t work_per_column, size_t columns_a_thread);
 
 /// Indices a slice should hold so that waking a thread pays: each costs about `work` scalar operations.
 size_t grain(size_t work);
