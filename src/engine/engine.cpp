@@ -40,6 +40,7 @@ void EngineOptions::validate() const {
   require(prefill_chunk, kMostPrefillChunk, "prefill chunk");
   require(max_sequences, 1u << 12, "max sequences");
   require(context_tokens, size_t{1} << 40, "context");
+  select_kernels(CpuInfo::detect(), kernels);
 }
 
 Engine::Engine(LoadedModel model, const EngineOptions& options)

@@ -27,7 +27,8 @@ struct EngineOptions {
 
   static constexpr size_t kMostThreads = 4096, kMostPrefillChunk = 1u << 16;
 
-  /// @throws InvalidArgument naming the option, its value and its range
+  /// For before a model is loaded, which takes long. @throws InvalidArgument naming the option, its value and its range; as
+  /// select_kernels
   void validate() const;
 };
 

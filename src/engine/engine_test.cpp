@@ -325,7 +325,9 @@ TEST_F(TinyEngine, BadRequestsAreRefusedAndLeaveNothingBehind) {
   EXPECT_EQ(e->step(), StepResult::Idle);
   EXPECT_EQ(code_of([&] { engine({.prefill_chunk = 0}); }), ErrorCode::InvalidArgument);
   EXPECT_EQ(code_of([&] { engine({.max_sequences = 0}); }), ErrorCode::InvalidArgument);
-  EXPECT_EQ(code_of([&] { engine({.kernels = {.isa = "avx1024", .naive = ""}}); }), ErrorCode::InvalidArgument);
+  const EngineOptions unknown_kernels = {.kernels = {.isa = "avx1024", .naive = ""}};
+  EXPECT_EQ(code_of([&] { engine(unknown_kernels); }), ErrorCode::InvalidArgument);
+  EXPECT_EQ(code_of([&] { unknown_kernels.validate(); }), ErrorCode::InvalidArgument);
 }
 
 TEST(LoadedModelTest, AFolderWithoutATokenizerRunsOnIds) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/cpu_info.h"
-#include "kernels/kernel_table.h"
 
 namespace kilin {
 
@@ -20,11 +19,6 @@ std::vector<int32_t> stop_ids_of(const ModelConfig& config, const GenerationConf
   std::ranges::sort(ids);
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return ids;
-}
-
-// Packed weights are made for one.
-std::string chosen_isa() {
-  return std::string(to_string(select_kernels(CpuInfo::detect(), KernelChoice::from_environment()).isa));
 }
 
 uint64_t bytes_in_use(const TensorStore& weights, const PackPlan* plan) {
@@ -53,7 +47,7 @@ LoadedModel LoadedModel::load(const std::filesystem::path& path, const LoadOptio
 void LoadedModel::load_weights(const ModelConfig& config, const LoadOptions& options) {
   ThreadPool pool(options.threads == 0 ? usable_threads() : options.threads);
   const std::shared_ptr<const TensorStore> store = files->weights(config);
-  const PackOrigin origin = {.sources = store->files(), .isa = chosen_isa(), .quantize = options.quantize};
+  const PackOrigin origin = {.sources = store->files(), .quantize = options.quantize};
   PackOptions packing;
   packing.quantize = options.quantize;
   packing.pool = &pool;

@@ -124,7 +124,6 @@ std::unique_ptr<PackStore> find_packs(const fs::path& file, const std::vector<st
 std::vector<std::byte> pack_cache_head(const PackPlan& plan, const PackOrigin& origin) {
   const std::vector<std::byte> table = table_of(plan, origin);
   Bytes tail;  // what follows the numbers whose values depend on the length of it all
-  tail.text(origin.isa);
   tail.text(origin.quantize ? to_string(*origin.quantize) : "");
   tail.append(table);
   const size_t fixed = kMagic.size() + 2 * sizeof(uint32_t) + 3 * sizeof(uint64_t);

@@ -5,7 +5,6 @@
 //             u32 version         of this format
 //             u32 panel_version   kPanelVersion: a panel's bytes
 //             u64 table_bytes     u64 data_offset, a multiple of 4096     u64 file_bytes
-//             text isa            the instruction set that the file was made for
 //             text quantisation   what --quantize asked for, or nothing
 //   table   = u32 count, then for each source file:  text path, u64 bytes, i64 mtime in ns
 //             u32 count, then for each matrix:  text name, text format, u64 rows, u64 cols, u64 offset from the data, u64 bytes
@@ -27,12 +26,11 @@
 
 namespace kilin {
 
-inline constexpr uint32_t kPackCacheVersion = 1;
+inline constexpr uint32_t kPackCacheVersion = 2;
 
-/// What the packed bytes depend on.
+/// What the packed bytes depend on: not the instruction set, for panels are the same for all.
 struct PackOrigin {
   std::vector<std::filesystem::path> sources;
-  std::string isa;
   std::optional<QuantType> quantize;
 };
 
