@@ -143,6 +143,12 @@ void Checkpoint::release(std::span<const std::byte> bytes) const {
     if (shard->file) shard->file->release(bytes);
 }
 
+void Checkpoint::ask_for_huge_pages(std::span<const std::byte> bytes) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [name, shard] : shards_)
+    if (shard->file) shard->file->ask_for_huge_pages(bytes);
+}
+
 std::vector<std::string> Checkpoint::shards() const {
   std::vector<std::string> names;
   for (const auto& [name, shard] : shards_) names.push_back(name);

@@ -32,6 +32,7 @@ class Checkpoint final : public TensorStore {
   const std::string& source() const override { return source_; }
   std::vector<std::filesystem::path> files() const override;
   void release(std::span<const std::byte> bytes) const override;
+  void ask_for_huge_pages(std::span<const std::byte> bytes) const override;
 
   /// File names of the shards, ascending, and which of them holds a tensor. @throws NotFound
   std::vector<std::string> shards() const;

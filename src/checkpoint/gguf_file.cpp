@@ -150,4 +150,8 @@ void GgufFile::release(std::span<const std::byte> bytes) const {
   for (const MappedFile& part : mapped_) part.release(bytes);  // those that do not hold the bytes leave them alone
 }
 
+void GgufFile::ask_for_huge_pages(std::span<const std::byte> bytes) const {
+  for (const MappedFile& part : mapped_) part.ask_for_huge_pages(bytes);
+}
+
 }  // namespace kilin

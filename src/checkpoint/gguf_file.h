@@ -31,6 +31,7 @@ class GgufFile final : public TensorStore {
   const std::string& source() const override { return source_; }
   std::vector<std::filesystem::path> files() const override { return files_; }
   void release(std::span<const std::byte> bytes) const override;
+  void ask_for_huge_pages(std::span<const std::byte> bytes) const override;
 
   const std::vector<StoredTensor>& tensors() const { return tensors_; }  ///< by name, ascending
   const GgufMetadata& metadata() const { return metadata_; }             ///< that of the first part

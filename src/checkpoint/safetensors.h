@@ -47,6 +47,7 @@ class SafetensorsFile final : public TensorStore {
   const std::string& source() const override { return source_; }
   std::vector<std::filesystem::path> files() const override { return {mapped_.path()}; }
   void release(std::span<const std::byte> bytes) const override { mapped_.release(bytes); }
+  void ask_for_huge_pages(std::span<const std::byte> bytes) const override { mapped_.ask_for_huge_pages(bytes); }
 
   const std::vector<StoredTensor>& tensors() const { return header_.tensors; }
   const std::map<std::string, std::string, std::less<>>& metadata() const { return header_.metadata; }

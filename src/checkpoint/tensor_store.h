@@ -52,6 +52,9 @@ class TensorStore {
   /// Nobody will look at these bytes of a tensor soon: takes them out of memory where a file holds them.
   virtual void release(std::span<const std::byte>) const {}
 
+  /// These bytes of a tensor will be read whole and often: asks for huge pages where a file holds them.
+  virtual void ask_for_huge_pages(std::span<const std::byte>) const {}
+
   bool contains(std::string_view name) const;
 
   /// The name that a tensor has in the file, or would have if it were there: for messages. Another one where a store translates

@@ -123,13 +123,20 @@ MappedFile::MappedFile(std::filesystem::path path, int descriptor, size_t size) 
   data_ = static_cast<const std::byte*>(p);
 }
 
+// Neighbours lose no more than a place in memory.
 void MappedFile::release(std::span<const std::byte> part) const {
+  advise(part, static_cast<size_t>(::sysconf(_SC_PAGESIZE)), MADV_DONTNEED);
+}
+
+// Refused, pages of 4 KB do as well. A huge page that is not advised as a whole is none.
+void MappedFile::ask_for_huge_pages(std::span<const std::byte> part) const { advise(part, kHugePage, MADV_HUGEPAGE); }
+
+// To all pages of the file that hold some of `part`.
+void MappedFile::advise(std::span<const std::byte> part, size_t page, int advice) const {
   if (part.empty() || part.data() < data_ || part.data() + part.size() > data_ + size_) return;
-  // Outwards to whole pages, at one of which the mapping begins: neighbours lose no more than a place in memory.
-  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   const auto offset = static_cast<size_t>(part.data() - data_);
-  const size_t begin = offset / page * page;
-  ::madvise(const_cast<std::byte*>(data_) + begin, offset + part.size() - begin, MADV_DONTNEED);
+  const size_t begin = offset / page * page, end = std::min((offset + part.size() + page - 1) / page * page, size_);
+  ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, advice);
 }
 
 MappedFile::~MappedFile() {

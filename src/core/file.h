@@ -13,6 +13,9 @@ namespace kilin {
 /// The bytes of a file. @throws NotFound, Io
 std::string read_file(const std::filesystem::path& file);
 
+/// A page as large as one entry of the table above the page tables maps.
+inline constexpr size_t kHugePage = size_t{2} << 20;
+
 /// A file's bytes, mapped to read. They stay valid while it lives; a file that another program shortens meanwhile is that
 /// program's fault (SIGBUS), as with every mapped file.
 class MappedFile {
@@ -30,9 +33,14 @@ class MappedFile {
   /// them. What does not lie within bytes() is left alone.
   void release(std::span<const std::byte> part) const;
 
+  /// Asks for huge pages where `part` lies, if the system has them for files: a hint, for what is read whole and often. From
+  /// disk it then comes 2 MB or more at a time. What does not lie within bytes() is left alone.
+  void ask_for_huge_pages(std::span<const std::byte> part) const;
+
  private:
   friend class AtomicFile;
   MappedFile(std::filesystem::path path, int descriptor, size_t size);
+  void advise(std::span<const std::byte> part, size_t page, int advice) const;
 
   std::filesystem::path path_;
   const std::byte* data_ = nullptr;

@@ -280,5 +280,23 @@ TEST(MappedFile, MemoryThatIsNotItsOwnIsNotReleased) {
   EXPECT_EQ(std::ranges::count(other, std::byte{7}), 1 << 16);
 }
 
+TEST(MappedFile, ReadsTheSameWhereHugePagesWereAskedFor) {
+  const testing::TemporaryFolder folder;
+  std::string text;
+  for (size_t i = 0; i < 2 * kHugePage + 5000; ++i) text += static_cast<char>(i * 31 >> 8);
+  write_plain(folder / "file", text);
+  const MappedFile map(folder / "file");
+  map.ask_for_huge_pages(map.bytes().subspan(kHugePage - 1, 2));
+  EXPECT_TRUE(text_of(map) == text);
+  map.ask_for_huge_pages(map.bytes());
+  map.release(map.bytes().subspan(5000, kHugePage));
+  map.ask_for_huge_pages({});
+  map.ask_for_huge_pages(std::as_bytes(std::span(text)));
+  EXPECT_TRUE(text_of(map) == text);
+  write_plain(folder / "empty", "");
+  const MappedFile empty(folder / "empty");
+  empty.ask_for_huge_pages(empty.bytes());
+}
+
 }  // namespace
 }  // namespace kilin

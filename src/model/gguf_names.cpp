@@ -123,6 +123,7 @@ class GgufView final : public TensorStore {
   const std::string& source() const override { return gguf_->source(); }
   std::vector<std::filesystem::path> files() const override { return gguf_->files(); }
   void release(std::span<const std::byte> bytes) const override { gguf_->release(bytes); }
+  void ask_for_huge_pages(std::span<const std::byte> bytes) const override { gguf_->ask_for_huge_pages(bytes); }
 
   std::string stored_name(std::string_view name) const override {
     if (const auto at = pieces_.find(name); at != pieces_.end()) return at->second.gguf;

@@ -67,6 +67,7 @@ class PublishedView final : public TensorStore {
   const std::string& source() const override { return store_->source(); }
   std::vector<std::filesystem::path> files() const override { return store_->files(); }
   void release(std::span<const std::byte> bytes) const override { store_->release(bytes); }
+  void ask_for_huge_pages(std::span<const std::byte> bytes) const override { store_->ask_for_huge_pages(bytes); }
 
   std::optional<StoredTensor> find(std::string_view name) const override {
     const auto at = pieces_.find(name);

@@ -83,6 +83,12 @@ StoredTensor WeightSource::take_matrix(std::string_view name, size_t rows, size_
   return tensor;
 }
 
+// Rows that products read where the file has them, all of them each time.
+PackedMatrix WeightSource::in_place(const PackedMatrix& rows) const {
+  store_->ask_for_huge_pages({rows.data(), rows.bytes()});
+  return rows;
+}
+
 PackedMatrix WeightSource::matrix(std::string_view name, size_t rows, size_t cols) {
   const StoredTensor tensor = take_matrix(name, rows, cols);
   const PlannedPack* pack = packer_ ? packer_->plan().find(name) : nullptr;
@@ -90,7 +96,7 @@ PackedMatrix WeightSource::matrix(std::string_view name, size_t rows, size_t col
   if (tensor.format.is_block())
     raise(ErrorCode::Unsupported, "{}: tensor '{}' is {}, and this source packs nothing; expected f32, f16 or bf16",
           tensor.file, printable(tensor.name), to_string(tensor.format));
-  return {tensor.format, rows, cols, tensor.bytes.data()};
+  return in_place({tensor.format, rows, cols, tensor.bytes.data()});
 }
 
 PackedMatrix WeightSource::table(std::string_view name, size_t rows, size_t cols) {
@@ -100,12 +106,12 @@ PackedMatrix WeightSource::table(std::string_view name, size_t rows, size_t cols
 
 PackedMatrix WeightSource::tied_matrix(std::string_view name, const PackedMatrix& taken) {
   const PlannedPack* pack = packer_ ? packer_->plan().find(name) : nullptr;
-  return pack == nullptr ? taken : packer_->pack(*pack, store_->require(pack->source), *store_);
+  return pack == nullptr ? in_place(taken) : packer_->pack(*pack, store_->require(pack->source), *store_);
 }
 
 DenseMatrix WeightSource::dense(std::string_view name, size_t rows, size_t cols) {
   const StoredTensor tensor = take_matrix(name, rows, cols);
-  if (!tensor.format.is_block()) return {.view = {tensor.format, rows, cols, tensor.bytes.data()}};
+  if (!tensor.format.is_block()) return {.view = in_place({tensor.format, rows, cols, tensor.bytes.data()})};
   Tensor copy = as_f32(tensor, {rows, cols});
   store_->release(tensor.bytes);
   const PackedMatrix view(DType::f32, rows, cols, copy.data());

@@ -41,7 +41,7 @@ class WeightSource {
   /// @throws Corrupt if its shape is another; NotFound; InvalidArgument if it was handed out before; as WeightPacker::pack
   PackedMatrix matrix(std::string_view name, size_t rows, size_t cols);
 
-  /// A view of the stored rows, elements or blocks, for gathering. @throws as matrix
+  /// A view of the stored rows, elements or blocks, for gathering: pages of 4 KB serve that best. @throws as matrix
   PackedMatrix table(std::string_view name, size_t rows, size_t cols);
 
   /// A matrix that is tied to one that was taken: panels of its own where it is packed, else the same bytes.
@@ -71,6 +71,7 @@ class WeightSource {
   WeightSource(std::shared_ptr<const TensorStore> store, Names names, std::unique_ptr<WeightPacker> packer);
   StoredTensor take(std::string_view name);
   StoredTensor take_matrix(std::string_view name, size_t rows, size_t cols);
+  PackedMatrix in_place(const PackedMatrix& rows) const;
 
   std::shared_ptr<const TensorStore> store_;
   Names left_;                            // that nobody took yet
