@@ -3,10 +3,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstring>
+#include <mutex>
 #include <string_view>
 
 #include "core/error.h"
+#include "core/reservation.h"
 #include "kernels/quant/panels.h"
 
 namespace kilin {
@@ -66,7 +67,9 @@ std::vector<std::byte> table_of(const PackPlan& plan, const PackOrigin& origin) 
 // A file that was found whole.
 class CachedPacks final : public PackStore {
  public:
-  CachedPacks(MappedFile map, size_t data_offset) : map_(std::move(map)), data_offset_(data_offset) {}
+  CachedPacks(MappedFile map, size_t data_offset) : map_(std::move(map)), data_offset_(data_offset) {
+    map_.ask_for_huge_pages(map_.bytes());
+  }
 
   const std::byte* data() const override { return map_.bytes().data() + data_offset_; }
   bool is_complete() const override { return true; }
@@ -81,29 +84,57 @@ class CachedPacks final : public PackStore {
 
 // A file that is being made. Bytes go there by writing, not through a mapping: a full disk is then an error and no signal, and
 // what was written is not memory of this process.
+//
+// The system keeps what one write brought in a page as large as it, up to a huge one, and what comes in small writes in small
+// pages, through which every later load would read it. So each huge page is begun by zeros, and filled bit by bit.
 class FilePacks final : public PackStore {
  public:
-  FilePacks(const fs::path& file, const std::vector<std::byte>& head, uint64_t bytes)
-      : path_(file), file_(file), data_offset_(head.size()) {
-    file_.resize(head.size() + bytes);
-    file_.write_at(0, head);
+  FilePacks(const fs::path& file, std::vector<std::byte> head, uint64_t bytes)
+      : path_(file),
+        file_(file),
+        head_(std::move(head)),
+        bytes_(head_.size() + bytes),
+        begun_((bytes_ + kHugePage - 1) / kHugePage) {
+    file_.resize(bytes_);
     map_.emplace(file_.map());
+    map_->ask_for_huge_pages(map_->bytes());
   }
 
-  const std::byte* data() const override { return map_->bytes().data() + data_offset_; }
+  const std::byte* data() const override { return map_->bytes().data() + head_.size(); }
   bool is_complete() const override { return complete_; }
-  void write(uint64_t offset, std::span<const std::byte> bytes) override { file_.write_at(data_offset_ + offset, bytes); }
+  void write(uint64_t offset, std::span<const std::byte> bytes) override { write_at(head_.size() + offset, bytes); }
   void commit() override {
+    write_at(0, head_);
     file_.commit();
     complete_ = true;
   }
   fs::path file() const override { return path_; }
 
  private:
+  void write_at(uint64_t offset, std::span<const std::byte> bytes) {
+    begin_pages(offset, offset + bytes.size());
+    file_.write_at(offset, bytes);
+  }
+
+  // Those of [begin, end) that nobody wrote to yet.
+  void begin_pages(uint64_t begin, uint64_t end) {
+    const std::lock_guard lock(mutex_);  // held while zeros are written: writes to one file take turns anyway
+    for (uint64_t page = begin / kHugePage; page * kHugePage < end; ++page) {
+      if (begun_[page]) continue;
+      const uint64_t at = page * kHugePage;
+      file_.write_at(at, {zeros_.data(), std::min(kHugePage, bytes_ - at)});
+      begun_[page] = true;
+    }
+  }
+
   fs::path path_;
   AtomicFile file_;
   std::optional<MappedFile> map_;
-  size_t data_offset_;
+  std::vector<std::byte> head_;
+  uint64_t bytes_;  // of the file
+  std::mutex mutex_;
+  std::vector<bool> begun_;                    // by huge page of the file; guarded by mutex_
+  Reservation zeros_{kHugePage, "pack file"};  // never touched, so it takes no memory
   bool complete_ = false;
 };
 
@@ -142,9 +173,9 @@ std::vector<std::byte> pack_cache_head(const PackPlan& plan, const PackOrigin& o
 }
 
 std::unique_ptr<PackStore> packs_in_file(const fs::path& file, const PackPlan& plan, const PackOrigin& origin) {
-  const std::vector<std::byte> head = pack_cache_head(plan, origin);
+  std::vector<std::byte> head = pack_cache_head(plan, origin);
   if (auto found = find_packs(file, head, plan.bytes())) return found;
-  return std::make_unique<FilePacks>(file, head, plan.bytes());
+  return std::make_unique<FilePacks>(file, std::move(head), plan.bytes());
 }
 
 }  // namespace kilin

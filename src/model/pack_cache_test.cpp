@@ -1,9 +1,12 @@
 #include "model/pack_cache.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -11,6 +14,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "core/error.h"
+#include "core/thread_pool.h"
 #include "model/kimi_linear_for_causal_lm.h"
 #include "support/compare.h"
 #include "support/golden.h"
@@ -54,7 +58,30 @@ class PackCache : public ::testing::Test {
   }
   Load load() const { return load(origin()); }
 
+  // All matrices of the model: some huge pages, of which the last is not full.
+  PackPlan whole_plan() const { return PackPlan::of(*Checkpoint::open(model()), ModelConfig::read(model()), QuantType::q8_0); }
+
   TemporaryFolder folder_;
+};
+
+// Files are not written beyond `bytes` while it lives, as if the disk were full.
+class MostFileBytes {
+ public:
+  explicit MostFileBytes(uint64_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit = {bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~MostFileBytes() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  MostFileBytes(const MostFileBytes&) = delete;
+  MostFileBytes& operator=(const MostFileBytes&) = delete;
+
+ private:
+  void (*handler_)(int);
+  rlimit before_{};
 };
 
 std::string bytes_of(const fs::path& file) {
@@ -144,6 +171,54 @@ TEST_F(PackCache, ALoadThatFailsLeavesNoFile) {
       },
       std::runtime_error);
   EXPECT_EQ(std::distance(fs::directory_iterator(model()), {}), files);
+}
+
+TEST_F(PackCache, ItsBytesDoNotDependOnTheSizesAndTheOrderOfWrites) {
+  const PackPlan plan = whole_plan();
+  ASSERT_GT(plan.bytes(), 2 * kHugePage);
+  std::vector<std::byte> data(plan.bytes());
+  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(1 + i * 31 % 255);
+  const auto head = pack_cache_head(plan, origin());
+  ThreadPool pool(3);
+  for (const size_t piece : {size_t{1} << 14, size_t{166'144}, kHugePage, 2 * kHugePage + 64, data.size()}) {
+    fs::remove(file());
+    const auto packs = packs_in_file(file(), plan, origin());
+    const auto shown = std::span(packs->data(), data.size());
+    EXPECT_EQ(std::ranges::count(shown, std::byte{0}), data.size()) << "what nobody wrote";
+    const size_t pieces = (data.size() + piece - 1) / piece;
+    pool.parallel_for(pieces, 1, [&](const Slice& s) {
+      const size_t at = s.begin * 7 % pieces * piece;  // neighbours meet in one huge page at any time
+      packs->write(at, std::span(data).subspan(at, std::min(piece, data.size() - at)));
+    });
+    ASSERT_NE(pieces % 7, 0u) << "some pieces were not written";
+    EXPECT_BYTES_EQ(shown, data) << "before the commit, by " << piece;
+    packs->commit();
+    const std::string all = bytes_of(file());
+    EXPECT_BYTES_EQ(std::as_bytes(std::span(all)).first(head.size()), head);
+    EXPECT_BYTES_EQ(std::as_bytes(std::span(all)).subspan(head.size()), data);
+    const auto again = packs_in_file(file(), plan, origin());
+    EXPECT_TRUE(again->is_complete());
+    EXPECT_BYTES_EQ(std::span(again->data(), data.size()), data);
+  }
+}
+
+TEST_F(PackCache, AFullDiskIsAnErrorWithTheFilesNameAndLeavesNone) {
+  const PackPlan plan = whole_plan();
+  const std::vector<std::byte> data(plan.bytes(), std::byte{7});
+  const auto files = std::distance(fs::directory_iterator(model()), {});
+  for (const uint64_t most : {kHugePage / 2, kHugePage, kHugePage + 5000}) {
+    auto packs = packs_in_file(file(), plan, origin());
+    try {
+      const MostFileBytes full(most);
+      packs->write(kHugePage, std::span(data).first(64));
+      FAIL() << "no error at " << most;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::Io);
+      EXPECT_NE(std::string(error.what()).find(file().string()), std::string::npos) << error.what();
+    }
+    packs.reset();
+    EXPECT_EQ(std::distance(fs::directory_iterator(model()), {}), files);
+  }
 }
 
 TEST_F(PackCache, TwoLoadsAtOnceDoNotDisturbEachOther) {
