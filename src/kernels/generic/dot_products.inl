@@ -51,10 +51,15 @@ KILIN_NOINLINE void dot_tile(const DotColumns<Dot>& columns, const typename Dot:
   }
 }
 
-// All rows of x against NR rows of w: MR at a time, what is left in one tile.
+// All rows of x against NR rows of w, by the fewest tiles of at most MR rows, and these alike: eight rows are four and four,
+// for six and two would read the weights for two alone.
 template <typename Dot, size_t MR, size_t NR>
 inline void dot_rows(const DotColumns<Dot>& columns, MatView<const typename Dot::Row> x, size_t K, LinesAhead& ahead, float* y,
                      size_t y_stride) {
+  if constexpr (MR > 1) {
+    const size_t tiles = (x.rows() + MR - 1) / MR;
+    if (x.rows() <= tiles * (MR - 1)) return dot_rows<Dot, MR - 1, NR>(columns, x, K, ahead, y, y_stride);
+  }
   size_t m = 0;
   for (; m + MR <= x.rows(); m += MR)
     dot_tile<Dot, MR, NR>(columns, x.row(m), x.stride(), K, ahead, y + m * y_stride, y_stride);
