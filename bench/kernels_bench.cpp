@@ -278,6 +278,7 @@ const bool kRegistered = [] {
           ->Args({512, 2304, 1024})
           ->Args({64, 4096, 512})
           ->Args({64, 9216, 256})
+          ->Args({8, 128, 4096})
           ->Args({64, 128, 4096})
           ->UseManualTime();
     for (BlockFormat format : {BlockFormat::q4_0, BlockFormat::q8_0, BlockFormat::q4_k, BlockFormat::q6_k, BlockFormat::iq4_xs})

@@ -45,10 +45,7 @@ KILIN_NOINLINE void dot_tile(const DotColumns<Dot>& columns, const typename Dot:
   }
   ahead = lines;
   KILIN_UNROLL
-  for (size_t m = 0; m < MR; ++m) {
-    KILIN_UNROLL
-    for (size_t n = 0; n < NR; ++n) y[m * y_stride + n * columns.step] = sum_lanes(acc[m][n]);
-  }
+  for (size_t m = 0; m < MR; ++m) store_sums(acc[m], y + m * y_stride, columns.step);
 }
 
 // All rows of x against NR rows of w, by the fewest tiles of at most MR rows, and these alike: eight rows are four and four,

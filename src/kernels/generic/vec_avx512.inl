@@ -79,6 +79,24 @@ inline float sum_lanes(Vec v) {
   four = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
 }
+// Two quarters of a, then two of b.
+template <int kOrder>
+inline Vec quarters(Vec a, Vec b) {
+  return _mm512_maskz_shuffle_f32x4(kAll, a, b, kOrder);
+}
+template <int kOrder>
+inline Vec permute(Vec v) {
+  return _mm512_maskz_permute_ps(kAll, v, kOrder);
+}
+// sum_lanes of each, by the same additions, for all four at once.
+inline void store_sums(const Vec (&v)[4], float* to, size_t step) {
+  const Vec ab = quarters<0x44>(v[0], v[1]) + quarters<0xee>(v[0], v[1]);
+  const Vec cd = quarters<0x44>(v[2], v[3]) + quarters<0xee>(v[2], v[3]);
+  Vec four = quarters<0x88>(ab, cd) + quarters<0xdd>(ab, cd);  // a vector in each quarter
+  four = four + permute<0xee>(four);
+  four = four + permute<0x55>(four);
+  for (size_t i = 0; i < 4; ++i) to[i * step] = four[4 * i];
+}
 inline float max_lane(Vec v) {
   const __m256 eight = _mm256_max_ps(low_half(v), high_half(v));
   __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));

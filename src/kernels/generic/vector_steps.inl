@@ -17,6 +17,13 @@ inline void store_up_to(float* p, Vec v, size_t n) {
     store_first(p, v, n);
 }
 
+// to[n step] = sum_lanes(v[n]).
+template <size_t N>
+inline void store_sums(const Vec (&v)[N], float* to, size_t step) {
+  KILIN_UNROLL
+  for (size_t n = 0; n < N; ++n) to[n * step] = sum_lanes(v[n]);
+}
+
 // The upper half of each lane is the bf16.
 inline Vec round_to_bf16(Vec v) {
   const Ints bits = bits_of(v);
