@@ -122,11 +122,10 @@ struct Int8Tile {
     const ChunkSums<kKind, R> sums(x, row, chunk, spans * kHalves, bias);
     const int8_t* values = x.values.row(row) + chunk * kInt8Group;
     const size_t stride = x.values.stride();
-    LinesAhead lines = ahead;
     Vec f[R][S];
     clear(f);
     for (size_t span = 0; span < spans; ++span) {
-      if constexpr (R > 1) lines.prefetch();
+      if constexpr (R > 1) ahead.prefetch();
       Ints unpacked[kSpanQuads][S];
       const Ints(*quads)[S] = codes.span(span, unpacked);
       KILIN_UNROLL
@@ -158,7 +157,6 @@ struct Int8Tile {
         }
       }
     }
-    ahead = lines;
     if constexpr (kKind.has_offsets) add_offsets(sums, f);
     written.apply<R, S * kWidth>(y, row, n, [&](float* out, size_t out_stride) {
       KILIN_UNROLL
