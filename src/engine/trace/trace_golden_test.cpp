@@ -184,7 +184,7 @@ class GoldenInside : public ::testing::TestWithParam<std::string> {
   void expect_edits(const Reference& reference) {
     for (const auto& [name, change] : kEdits) {
       Trace trace(*engine_, {{reference.ids}});
-      trace.edit(name, [&](const TracedValue& value) { change(value.of(0)); });
+      trace.edit(name, [&change = change](const TracedValue& value) { change(value.of(0)); });
       const auto logits = trace.save("logits");
       trace.run();
       expect_close(logits->of(0), reference.arrays.at("edit:" + name), "edit:" + name);
