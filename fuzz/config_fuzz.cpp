@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "config/model_config.h"
 #include "core/error.h"
-#include "model/model_config.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {

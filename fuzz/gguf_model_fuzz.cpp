@@ -9,10 +9,10 @@
 
 #include "checkpoint/gguf.h"
 #include "core/error.h"
-#include "model/gguf_config.h"
-#include "model/gguf_names.h"
-#include "model/gguf_tokenizer.h"
-#include "model/weight_map.h"
+#include "gguf/config.h"
+#include "gguf/names.h"
+#include "gguf/tokenizer.h"
+#include "weights/weight_map.h"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "engine/engine.h"
-#include "trace/names.h"
+#include "taps/names.h"
 
 namespace kilin::python {
 

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
-#include "engine/trace/project_on_vocab.h"
-#include "engine/trace/trace_run.h"
+#include "inside/trace/project_on_vocab.h"
+#include "inside/trace/trace_run.h"
 #include "kernels/latent_row.h"
 #include "python/src/bindings.h"
 

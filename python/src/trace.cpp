@@ -1,6 +1,6 @@
 // A trace whose reader is the body of a Python `with`. The pass runs without the GIL, on a thread that never touches Python.
 #include "core/error.h"
-#include "engine/trace/interleaved_trace.h"
+#include "inside/trace/interleaved_trace.h"
 #include "python/src/bindings.h"
 
 namespace kilin::python {

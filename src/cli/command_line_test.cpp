@@ -7,7 +7,7 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 
-#include "cli/options.h"
+#include "cli/options/options.h"
 #include "core/error.h"
 
 namespace kilin::cli {

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "cli/output.h"
+#include "cli/terminal/output.h"
 
 namespace kilin::cli {
 

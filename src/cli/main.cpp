@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "cli/command_line.h"
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/context.h"
-#include "cli/interrupt.h"
+#include "cli/terminal/interrupt.h"
 #include "core/error.h"
 #include "core/version.h"
 #include "text/utf8.h"

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "engine/loaded_model.h"
 #include "engine/memory_plan.h"
 #include "engine/request.h"
 #include "engine/step_batch.h"
+#include "loading/loaded_model.h"
 
 namespace kilin {
 

@@ -11,8 +11,8 @@
 #include "core/reservation.h"
 #include "core/saturating.h"
 #include "core/shape.h"
-#include "model/weight_map.h"
-#include "model/weight_source.h"
+#include "weights/weight_map.h"
+#include "weights/weight_source.h"
 
 namespace kilin {
 

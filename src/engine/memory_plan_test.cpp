@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "checkpoint/checkpoint.h"
-#include "model/weight_source.h"
 #include "support/configs.h"
 #include "support/golden.h"
+#include "weights/weight_source.h"
 
 namespace kilin {
 namespace {

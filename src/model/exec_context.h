@@ -8,8 +8,8 @@
 #include "core/workspace.h"
 #include "kernels/kernel_table.h"
 #include "parallel/communicator.h"
-#include "trace/stage_profile.h"
-#include "trace/taps.h"
+#include "taps/stage_profile.h"
+#include "taps/taps.h"
 
 namespace kilin {
 

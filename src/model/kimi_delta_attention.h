@@ -1,9 +1,9 @@
 // Kimi Delta Attention: a delta rule whose state decays by key channel (Kimi Linear, section 3).
 #pragma once
 
+#include "config/model_config.h"
 #include "model/linear.h"
 #include "model/linear_recurrent_backend.h"
-#include "model/model_config.h"
 
 namespace kilin {
 

@@ -1,9 +1,9 @@
 // Multi-head Latent Attention without rotary embeddings: keys and values of all heads come from one latent a token.
 #pragma once
 
+#include "config/model_config.h"
 #include "model/forward_batch.h"
 #include "model/linear.h"
-#include "model/model_config.h"
 #include "model/rms_norm.h"
 #include "model/staged_mla.h"
 

@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "config/model_config.h"
 #include "model/kimi_mlp.h"
-#include "model/model_config.h"
 
 namespace kilin {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "model/ops.h"
-#include "model/weight_source.h"
+#include "weights/weight_source.h"
 
 namespace kilin {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "model/ops.h"
-#include "model/weight_source.h"
+#include "weights/weight_source.h"
 
 namespace kilin {
 

@@ -12,19 +12,28 @@ import re
 import sys
 from pathlib import Path
 
-MODEL = {"core", "checkpoint", "text", "kernels", "parallel", "trace", "cache"}
-ENGINE = MODEL | {"model"}
-PROGRAM = ENGINE | {"engine"}
+WEIGHTS = {"core", "checkpoint", "kernels", "config"}
+MODEL = WEIGHTS | {"parallel", "taps", "cache", "weights"}
+LOADING = MODEL | {"text", "gguf", "model"}
+ENGINE = LOADING | {"loading"}
+INSIDE = ENGINE | {"engine", "synthetic"}
+PROGRAM = INSIDE | {"inside"}
 ALLOWED = {
     "core": set(),
     "checkpoint": {"core"},
     "text": {"core"},
     "kernels": {"core"},
     "parallel": {"core"},
-    "trace": {"core"},
+    "taps": {"core"},
     "cache": {"core", "kernels"},
+    "config": {"core", "kernels"},
+    "weights": WEIGHTS,
+    "gguf": WEIGHTS | {"text", "weights"},
+    "synthetic": WEIGHTS | {"text", "weights"},
     "model": MODEL,
+    "loading": LOADING,
     "engine": ENGINE,
+    "inside": INSIDE,
     "serve": PROGRAM,
     "cli": PROGRAM,
     "python": PROGRAM,

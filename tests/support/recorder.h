@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "trace/taps.h"
+#include "taps/taps.h"
 
 namespace kilin::testing {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "engine/trace/trace.h"
+#include "inside/trace/trace.h"
 #include "support/compare.h"
 #include "support/golden.h"
 #include "support/ids.h"

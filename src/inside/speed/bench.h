@@ -1,0 +1,129 @@
+// How fast a model runs here, and how fast it could: prompts, generation after a past of some length, several sequences at
+// once. The figures come from an Engine, through the doors that everybody uses.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "engine/engine.h"
+#include "inside/speed/machine_probe.h"
+#include "taps/stage_profile.h"
+
+namespace kilin {
+
+/// How the past of a row is made.
+enum class PastBy : uint8_t {
+  Nothing,  ///< there is none
+  Prompt,   ///< by reading random ids
+  Noise,    ///< by lengthen_with_noise, after a short prompt
+};
+std::string_view to_string(PastBy by);  ///< "nothing", "prompt", "noise"
+
+struct BenchPlan {
+  std::vector<size_t> prompts = {512};                              ///< tokens, a row each
+  std::vector<size_t> depths = {0, 4096};                           ///< tokens before those that are generated, a row each
+  std::vector<size_t> batches = {1, 8};                             ///< sequences at once, a row each
+  size_t generate = 32;                                             ///< tokens a sequence and repeat
+  size_t repeat = 3;                                                ///< how often a row is measured
+  uint64_t seed = 1;                                                ///< of ids, of sampling and of noise
+  std::optional<PastBy> past = {};                                  ///< unset: Prompt where that takes some seconds, else Noise
+  enum class Times : uint8_t { Rows, Stages } times = Times::Rows;  ///< Stages: by stage too
+
+  static constexpr size_t kMostTokens = size_t{1} << 30, kMostGenerated = 1u << 16, kMostRepeats = 1000,
+                          kMostSequences = 1u << 12;
+
+  /// What an engine needs for the largest row.
+  size_t context_tokens() const;
+  size_t max_sequences() const;
+
+  /// @throws InvalidArgument if a row is longer than the model can be
+  void require_length(size_t model_max_length) const;
+  /// @throws ResourceExhausted if a row needs more memory than there is, naming it and what it needs
+  void require_memory(const MemoryPlan& plan, uint64_t available_bytes) const;
+};
+
+/// The middle of some figures, and their ends.
+struct Spread {
+  double median = 0, min = 0, max = 0;
+};
+/// @pre there is one at least
+Spread spread_of(std::vector<double> values);
+
+struct BenchRow {
+  enum class Work : uint8_t { Prompt, Generation, Batch } work = Work::Prompt;
+  size_t prompt_tokens = 0;  ///< of a Prompt row
+  size_t depth = 0;          ///< of the others: tokens of each sequence before the first that is timed
+  PastBy past = PastBy::Nothing;
+  size_t sequences = 1;
+  size_t tokens = 0;                 ///< read or made in a repeat, by all sequences together
+  size_t steps = 0;                  ///< of a repeat: what costs are told by. A prompt counts as one
+  std::vector<double> seconds = {};  ///< of each repeat
+  MachinePeaks before = {}, after = {};
+  StageProfile profile = {};  ///< of all repeats together
+
+  MachinePeaks peaks() const { return mean(before, after); }
+  Spread tokens_per_s() const;
+  double seconds_per_step() const;  ///< median
+  StageCost total_cost() const { return profile.sum().cost; }
+  /// A sum over all repeats as one of a step.
+  double per_step(uint64_t sum) const;
+};
+
+/// The peak of what multiplies most of a model's weights, and its name: "int8", "bf16" or "fp32".
+struct ProductPeak {
+  std::string_view name;
+  double operations_per_s;
+};
+ProductPeak product_peak(const MachinePeaks& peaks, ActivationType activations, bool has_panels);
+
+/// The least seconds that a step of generation can take: its bytes at full bandwidth, and then the attention over the past at
+/// the peak of its products, bf16 or fp32. Products of a few rows need no time of their own: their operations hide behind the
+/// reading.
+double generation_bound_s(const BenchRow& row);
+
+/// The least seconds that some work can take, where reading and computing go on at once: the longer one of the two.
+double stage_bound_s(const StageCost& cost, const MachinePeaks& peaks);
+
+/// Measures rows. One at a time, on one engine that nobody else uses, whose pools hold the plan's largest row.
+class Bench {
+ public:
+  /// @param between called between two steps; what it throws ends the measurement
+  Bench(Engine& engine, BenchPlan plan, std::function<void()> between = {});
+
+  /// A fresh sequence's first token after a prompt of one, seconds.
+  double first_token_s();
+
+  /// To be called before rows: takes the memory of the probe, and reads a short prompt, so that all weights have been in memory
+  /// once and PastBy can be chosen. @throws ResourceExhausted
+  void prepare(size_t probe_bytes_per_thread);
+  size_t probe_bytes() const { return probe_ ? probe_->memory_bytes() : 0; }
+
+  /// @throws Corrupt if the model's logits hold no number, as Engine::run
+  BenchRow prompt(size_t tokens);
+  BenchRow generation(size_t depth);
+  BenchRow batch(size_t sequences);
+
+ private:
+  std::vector<int32_t> random_ids(size_t n);
+  GenerationParams sampling(size_t max_new_tokens);
+  void run(Request& request);
+  Sequence read_prompt(size_t tokens);
+  Sequence make_past(size_t depth, PastBy by);
+  void step_all(std::span<const std::shared_ptr<Request>> requests);
+  void measure_steps(std::span<const std::shared_ptr<Request>> requests, BenchRow& row);
+  StageProfile fresh_profile() const;
+
+  Engine& engine_;
+  std::optional<MachineProbe> probe_;
+  BenchPlan plan_;
+  std::function<void()> between_;
+  uint64_t drawn_ = 0;              // random numbers so far
+  double prompt_tokens_per_s_ = 0;  // of the last prompt
+};
+
+}  // namespace kilin

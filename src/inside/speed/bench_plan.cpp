@@ -1,0 +1,69 @@
+// What rows need, and whether they can have it.
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/saturating.h"
+#include "inside/speed/bench.h"
+#include "inside/speed/row_lengths.h"
+
+namespace kilin {
+
+namespace {
+
+struct Need {
+  size_t sequences;
+  size_t tokens;  // of each
+};
+
+Need prompt_need(size_t prompt) { return {1, prompt}; }
+Need depth_need(const BenchPlan& plan, size_t depth) { return {1, depth + generated_tokens(plan)}; }
+Need batch_need(const BenchPlan& plan, size_t sequences) { return {sequences, kBatchPrompt + generated_tokens(plan)}; }
+
+template <typename F>
+void for_each_row(const BenchPlan& plan, F f) {
+  for (size_t prompt : plan.prompts) f("a prompt", prompt, prompt_need(prompt));
+  for (size_t depth : plan.depths) f("a depth", depth, depth_need(plan, depth));
+  for (size_t batch : plan.batches) f("a batch", batch, batch_need(plan, batch));
+}
+
+}  // namespace
+
+size_t generated_tokens(const BenchPlan& plan) { return 1 + kWarmUpSteps + plan.repeat * plan.generate + 1; }
+
+size_t BenchPlan::context_tokens() const {
+  size_t most = kWarmUpPrompt + 1;
+  for_each_row(*this, [&](const char*, size_t, Need need) { most = std::max(most, need.sequences * need.tokens); });
+  return most;
+}
+
+size_t BenchPlan::max_sequences() const {
+  size_t most = 1;
+  for (size_t batch : batches) most = std::max(most, batch);
+  return most;
+}
+
+void BenchPlan::require_length(size_t model_max_length) const {
+  for_each_row(*this, [&](const char* what, size_t size, Need need) {
+    if (need.tokens > model_max_length)
+      raise(ErrorCode::InvalidArgument,
+            "{} of {} takes {} tokens with what is generated; expected at most {}, the model_max_length", what, size,
+            need.tokens, model_max_length);
+  });
+}
+
+void BenchPlan::require_memory(const MemoryPlan& plan, uint64_t available_bytes) const {
+  for_each_row(*this, [&](const char* what, size_t size, Need need) {
+    const uint64_t pages = LatentKvPool::pages_for(need.tokens) * LatentKvPool::kPageTokens;
+    const uint64_t latents = saturating_product(saturating_product(need.sequences, pages), plan.latents_per_token);
+    const uint64_t states = saturating_product(need.sequences, plan.state_per_sequence);
+    const uint64_t all = saturating_sum(saturating_sum(latents, states), plan.workspace);
+    if (all > available_bytes)
+      raise(ErrorCode::ResourceExhausted,
+            "{} of {} needs {:.2f} GB beside the weights (latents {:.2f}, states {:.2f}, workspace {:.2f}); {:.2f} GB are "
+            "available",
+            what, size, static_cast<double>(all) / 1e9, static_cast<double>(latents) / 1e9, static_cast<double>(states) / 1e9,
+            static_cast<double>(plan.workspace) / 1e9, static_cast<double>(available_bytes) / 1e9);
+  });
+}
+
+}  // namespace kilin

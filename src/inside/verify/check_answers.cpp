@@ -1,0 +1,113 @@
+#include "inside/verify/check_answers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "inside/verify/check_tokenizer.h"
+#include "weights/weight_map.h"
+
+namespace kilin {
+
+namespace {
+
+constexpr uint64_t kPublishedParameters = 49'122'681'728;
+
+// Kimi-Linear-48B-A3B, as far as sizes tell; the Base model is another one of the same sizes.
+bool has_published_sizes(const LoadedModel& model) {
+  uint64_t parameters = 0;
+  for (const ExpectedTensor& tensor : expected_tensors(model.config())) parameters += tensor.shape.elements();
+  return parameters == kPublishedParameters && model.tokenizer && has_published_vocabulary(*model.tokenizer);
+}
+
+struct Prompt {
+  std::vector<int32_t> ids;
+  std::string words;  // that a reader knows it by
+};
+
+Prompt prompt_of(const LoadedModel& model) {
+  if (model.tokenizer && model.tokenizer->special("<|im_user|>") && model.tokenizer->special("<|im_middle|>") &&
+      model.tokenizer->special("<|im_assistant|>"))
+    return {chat_prompt(*model.tokenizer, kAnchorQuestion), fmt::format("\"{}\"", kAnchorQuestion)};
+  Prompt prompt{{}, "some ids"};
+  const size_t vocab_size = model.config().vocab_size;
+  for (size_t i = 0; i < std::min<size_t>(8, vocab_size); ++i)
+    prompt.ids.push_back(static_cast<int32_t>((2 * i + 1) * vocab_size / 16 % vocab_size));
+  return prompt;
+}
+
+// In how many rows a logit is not finite, and in how many all are alike.
+struct LogitRows {
+  size_t rows = 0, not_finite = 0, constant = 0;
+  size_t largest_of_last = 0;
+  float min = 0, max = 0;
+};
+
+LogitRows look_at_logits(Engine& engine, std::span<const int32_t> ids) {
+  LogitRows seen;
+  engine.logits(ids, [&](size_t, MatView<const float> logits) {
+    for (size_t r = 0; r < logits.rows(); ++r) {
+      const auto row = logits[r];
+      if (!std::ranges::all_of(row, [](float x) { return std::isfinite(x); })) ++seen.not_finite;
+      const auto [min, max] = std::ranges::minmax_element(row);
+      if (*min == *max && row.size() > 1) ++seen.constant;
+      seen.min = seen.rows == 0 ? *min : std::min(seen.min, *min);
+      seen.max = seen.rows == 0 ? *max : std::max(seen.max, *max);
+      seen.largest_of_last = static_cast<size_t>(max - row.begin());
+      ++seen.rows;
+    }
+  });
+  return seen;
+}
+
+Check check_logits(Engine& engine, const Prompt& prompt, LogitRows& seen) {
+  seen = look_at_logits(engine, prompt.ids);
+  if (seen.not_finite > 0)
+    return failed(fmt::format("{} of {} positions have logits that are not finite", seen.not_finite, seen.rows));
+  if (seen.constant > 0) return failed(fmt::format("at {} of {} positions all logits are equal", seen.constant, seen.rows));
+  return ok(fmt::format("{} positions, all finite, from {:.3g} to {:.3g}", seen.rows, seen.min, seen.max));
+}
+
+// One line, whole.
+std::string in_one_line(std::string text) {
+  std::ranges::replace_if(
+      text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
+  return text;
+}
+
+Check check_greedy(Engine& engine, const Prompt& prompt, const LogitRows& seen, size_t tokens) {
+  GenerationParams params;  // greedy
+  params.max_new_tokens = tokens;
+  params.stop_ids = engine.loaded().stop_ids;
+  const auto request = engine.submit(prompt.ids, params);
+  engine.run(*request);
+  const auto ids = request->output_ids();
+  const std::string shown = engine.loaded().tokenizer ? fmt::format("\"{}\"", in_one_line(request->text()))
+                                                      : fmt::format("ids {}", fmt::join(ids, " "));
+  const std::string summary = fmt::format("{} -> {}", prompt.words, shown);
+  if (static_cast<size_t>(ids.front()) != seen.largest_of_last)
+    return failed(summary, {fmt::format("the first token is {}, and the largest logit is that of {}", ids.front(),
+                                        seen.largest_of_last)});
+  if (!has_published_sizes(engine.loaded())) return ok(summary);
+  // Of the published sizes, so a model that can talk: garbage is told by its monotony, sense only by a reader.
+  if (ids.size() >= 8 && std::set(ids.begin(), ids.end()).size() <= 2)
+    return failed(summary, {"the answer repeats one or two tokens: weights are damaged, or this is no trained model"});
+  return note(summary, {"judge for yourself: does this answer the question?"});
+}
+
+}  // namespace
+
+void check_answer(CheckReporter& reporter, Engine& engine, size_t tokens) {
+  const Prompt prompt = prompt_of(engine.loaded());
+  LogitRows seen;
+  if (reporter.run("logits", [&] { return check_logits(engine, prompt, seen); }))
+    reporter.run("answer", [&] { return check_greedy(engine, prompt, seen, tokens); });
+  else
+    reporter.skip("answer", "the logits are wrong");
+}
+
+}  // namespace kilin

@@ -1,0 +1,81 @@
+// One table binds every tensor of a checkpoint to a module's field, its shape, and how ranks share it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "checkpoint/tensor_store.h"
+#include "config/model_config.h"
+#include "core/shape.h"
+#include "core/storage_format.h"
+
+namespace kilin {
+
+/// How ranks share a tensor, in terms of the transposed [in, out] matrix: Columns cut the outputs (rows of the stored [out,
+/// in]), Rows the inputs.
+enum class ShardRule : uint8_t {
+  Replicated,
+  Vocabulary,
+  Columns,
+  Rows,
+  Heads,               ///< per-head or per-channel vectors and convolutions: q, k and v each cut on their own
+  ExpertsThenColumns,  ///< whole experts to ranks; inside a group of ranks that share one, as Columns
+  ExpertsThenRows,
+};
+
+std::string_view to_string(ShardRule rule);
+
+/// An extent of a shape rule: its value, and the words that a message gives for it.
+struct Extent {
+  size_t (*value)(const ModelConfig&);
+  std::string_view words;
+};
+
+/// Which layers have a tensor.
+enum class Where : uint8_t { Once, OnceUntied, EveryLayer, Kda, Mla, Dense, Moe, Expert };
+
+/// A row of the table.
+struct WeightPattern {
+  std::string_view pattern;  ///< "model.layers.L.self_attn.q_proj.weight"; L stands for the layer, E for the expert
+  std::string_view field;    ///< "KimiDeltaAttention.q_proj"
+  Where where;
+  std::span<const Extent> shape;
+  std::span<const DType> dtypes;  ///< that it may be stored as; first what the published checkpoint uses
+  ShardRule shard;
+  bool any_shape = false;  ///< only the number of elements counts: A_log and dt_bias stand under several shapes
+
+  /// Matrices may be of blocks too; vectors, convolutions and parameters may not.
+  bool allows_blocks() const { return shape.size() == 2; }
+  bool allows(StorageFormat format) const;
+};
+
+std::span<const WeightPattern> weight_patterns();
+
+/// One tensor that a model must have.
+struct ExpectedTensor {
+  std::string name;
+  Shape shape;
+  const WeightPattern* pattern;
+
+  DType published_dtype() const { return pattern->dtypes.front(); }
+};
+
+/// All tensors of the model, or those of one layer (from 0), in the order of the table and ascending by layer and expert.
+std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config);
+std::vector<ExpectedTensor> expected_tensors_of_layer(const ModelConfig& config, size_t layer);
+
+/// What is wrong with the shape or dtype of a tensor that is there; empty if nothing.
+std::string fault_of(const StoredTensor& tensor, const ExpectedTensor& expected);
+
+/// Holds a store's tensors against what the model must have. @throws Corrupt with one message that lists everything that is
+/// missing, surplus, of a wrong shape or of a wrong dtype, by pattern.
+void check_tensors(const TensorStore& store, const ModelConfig& config);
+
+/// The same for one layer: tensors outside "model.layers.<layer>." are not looked at, nor their files opened.
+void check_tensors_of_layer(const TensorStore& store, const ModelConfig& config, size_t layer);
+
+}  // namespace kilin
