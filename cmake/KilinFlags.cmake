@@ -28,6 +28,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Vectors wider than the baseline never cross a translation unit, so their calling convention does not matter.
   target_compile_options(kilin_flags INTERFACE -Wno-psabi)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(kilin_flags INTERFACE -Wthread-safety)  # what core/mutex.h says of locks is checked
+endif()
 if(KILIN_SANITIZE)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # g++ 12 sees through instrumented code badly and blames the standard library; the other builds keep the warning.

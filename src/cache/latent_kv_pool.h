@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -17,26 +18,29 @@ using PageId = uint32_t;
 
 class LatentKvPool;
 
-/// The pages of one sequence, in order of position. Move-only; gives them back when it goes. The pool must outlive it.
+/// The pages of one sequence, in order of position. Move-only; gives them back when it goes, on any thread, also after the pool
+/// has gone.
 class PageTable {
  public:
   PageTable() = default;
-  explicit PageTable(LatentKvPool& pool) : pool_(&pool) {}
+  explicit PageTable(LatentKvPool& pool);
   PageTable(PageTable&& other) noexcept;
   PageTable& operator=(PageTable&& other) noexcept;
   ~PageTable();
 
-  /// Takes zeroed pages until `tokens` fit. @throws ResourceExhausted or bad_alloc, and then holds what it held before
+  /// Takes zeroed pages until `tokens` fit. @pre the pool is still there
+  /// @throws ResourceExhausted or bad_alloc, and then holds what it held before
   void grow(size_t tokens);
   std::span<const PageId> pages() const { return pages_; }
 
  private:
   LatentKvPool* pool_ = nullptr;
+  std::shared_ptr<FreeIds> ids_;  // the pool's
   std::vector<PageId> pages_;
 };
 
-/// Pages of kPageTokens tokens; a page holds all MLA layers' rows for its tokens. Not thread-safe for growing; reads and writes
-/// of different rows may run at once.
+/// Pages of kPageTokens tokens; a page holds all MLA layers' rows for its tokens. Pages are taken and given back on any thread;
+/// reads and writes of different rows may run at once.
 class LatentKvPool {
  public:
   static constexpr size_t kPageTokens = kMlaPage;
@@ -51,8 +55,8 @@ class LatentKvPool {
   LatentKvPool(const Dimensions& dimensions, size_t pages);
 
   const Dimensions& dimensions() const { return dimensions_; }
-  size_t pages() const { return ids_.capacity(); }
-  size_t free_pages() const { return ids_.free(); }
+  size_t pages() const { return ids_->capacity(); }
+  size_t free_pages() const { return ids_->free(); }
   size_t bytes_per_page() const { return page_bytes_; }
   /// The largest number if the true one does not fit.
   static size_t bytes_per_token(const Dimensions& dimensions);
@@ -70,13 +74,13 @@ class LatentKvPool {
  private:
   friend class PageTable;
   void acquire(size_t count, std::vector<PageId>& pages);
-  void release(PageId page) noexcept { ids_.give_back(page); }
+  [[noreturn]] void raise_full(size_t wanted) const;
   std::byte* row(size_t layer, std::span<const PageId> pages, size_t position) const;
 
   Dimensions dimensions_;
   size_t row_bytes_;
   size_t page_bytes_;
-  FreeIds ids_;
+  std::shared_ptr<FreeIds> ids_;  // shared with the tables
   Reservation memory_;
 };
 

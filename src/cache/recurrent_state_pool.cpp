@@ -24,16 +24,16 @@ size_t layer_floats(const RecurrentStatePool::Dimensions& d) {
 }  // namespace
 
 StateHandle::StateHandle(StateHandle&& other) noexcept
-    : pool_(std::exchange(other.pool_, nullptr)), slot_(std::exchange(other.slot_, 0)) {}
+    : ids_(std::exchange(other.ids_, nullptr)), slot_(std::exchange(other.slot_, 0)) {}
 
 StateHandle& StateHandle::operator=(StateHandle&& other) noexcept {
-  std::swap(pool_, other.pool_);
+  std::swap(ids_, other.ids_);
   std::swap(slot_, other.slot_);
   return *this;
 }
 
 StateHandle::~StateHandle() {
-  if (pool_ != nullptr) pool_->release(slot_);
+  if (ids_ != nullptr) ids_->give_back(slot_ - 1);
 }
 
 RecurrentStatePool::RecurrentStatePool(const Dimensions& dimensions, size_t slots)
@@ -41,7 +41,7 @@ RecurrentStatePool::RecurrentStatePool(const Dimensions& dimensions, size_t slot
       head_floats_(head_floats(dimensions)),
       layer_floats_(layer_floats(dimensions)),
       slot_floats_(saturating_product(dimensions.layers, layer_floats_)),
-      ids_(slots, "recurrent states"),
+      ids_(std::make_shared<FreeIds>(slots, "recurrent states")),
       memory_(saturating_product(saturating_sum(slots, 1), slot_floats_, sizeof(float)), "recurrent states"),
       base_(reinterpret_cast<float*>(memory_.data())) {}
 
@@ -50,12 +50,13 @@ size_t RecurrentStatePool::bytes_per_slot(const Dimensions& dimensions) {
 }
 
 StateHandle RecurrentStatePool::acquire() {
-  if (ids_.free() == 0) raise(ErrorCode::ResourceExhausted, "all {} slots for recurrent states are taken", slots());
-  ids_.prepare(1);
-  const auto [id, fresh] = ids_.take();
+  std::vector<FreeIds::Taken> taken;
+  taken.reserve(1);
+  if (!ids_->take(1, taken)) raise(ErrorCode::ResourceExhausted, "all {} slots for recurrent states are taken", slots());
+  const auto [id, fresh] = taken.front();
   const StateSlot slot = id + 1;
   if (!fresh && slot_floats_ > 0) std::memset(base_ + slot * slot_floats_, 0, bytes_per_slot());
-  return {this, slot};
+  return {ids_, slot};
 }
 
 MatView<float> RecurrentStatePool::conv_tail(StateSlot slot, size_t layer) {

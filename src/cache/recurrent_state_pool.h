@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "cache/free_ids.h"
@@ -15,7 +16,7 @@ class RecurrentStatePool;
 
 using StateSlot = uint32_t;
 
-/// A sequence's slot in the pool. Move-only; gives the slot back when it goes. The pool must outlive it.
+/// A sequence's slot in the pool. Move-only; gives the slot back when it goes, on any thread, also after the pool has gone.
 class StateHandle {
  public:
   StateHandle() = default;
@@ -23,13 +24,13 @@ class StateHandle {
   StateHandle& operator=(StateHandle&& other) noexcept;
   ~StateHandle();
 
-  bool valid() const { return pool_ != nullptr; }
+  bool valid() const { return ids_ != nullptr; }
   StateSlot slot() const { return slot_; }
 
  private:
   friend class RecurrentStatePool;
-  StateHandle(RecurrentStatePool* pool, StateSlot slot) : pool_(pool), slot_(slot) {}
-  RecurrentStatePool* pool_ = nullptr;
+  StateHandle(std::shared_ptr<FreeIds> ids, StateSlot slot) : ids_(std::move(ids)), slot_(slot) {}
+  std::shared_ptr<FreeIds> ids_;  // the pool's; null without a slot
   StateSlot slot_ = 0;
 };
 
@@ -39,9 +40,9 @@ struct StateSnapshot {
 };
 
 /// Slots of fp32 states S ([heads][V/16][K][16] panels a layer, see kernels/kda.h) and convolution tails (the last W - 1 rows
-/// of q | k | v before the convolution, oldest first). Not thread-safe: the step loop owns it. Slot 0 means "no slot":
-/// it is never handed out and stays zero. Spans without tokens may carry it, for they touch no state; ForwardBatch::validate
-/// refuses it for a sequence with tokens.
+/// of q | k | v before the convolution, oldest first). Slots are taken and given back on any thread; what is in one belongs to
+/// the handle's owner. Slot 0 means "no slot": it is never handed out and stays zero. Spans without tokens may carry it, for
+/// they touch no state; ForwardBatch::validate refuses it for a sequence with tokens.
 class RecurrentStatePool {
  public:
   struct Dimensions {
@@ -62,8 +63,8 @@ class RecurrentStatePool {
   StateHandle acquire();
 
   const Dimensions& dimensions() const { return dimensions_; }
-  size_t slots() const { return ids_.capacity(); }  ///< without the one that means "no slot"
-  size_t free_slots() const { return ids_.free(); }
+  size_t slots() const { return ids_->capacity(); }  ///< without the one that means "no slot"
+  size_t free_slots() const { return ids_->free(); }
   size_t bytes_per_slot() const { return slot_floats_ * sizeof(float); }
   /// The largest number if the true one does not fit.
   static size_t bytes_per_slot(const Dimensions& dimensions);
@@ -88,15 +89,13 @@ class RecurrentStatePool {
   void import_state(StateSlot slot, size_t layer, size_t head, MatView<const float> in);
 
  private:
-  friend class StateHandle;
-  void release(StateSlot slot) noexcept { ids_.give_back(slot - 1); }
   float* at(StateSlot slot, size_t layer) { return base_ + slot * slot_floats_ + layer * layer_floats_; }
 
   Dimensions dimensions_;
   size_t head_floats_;
   size_t layer_floats_;
   size_t slot_floats_;
-  FreeIds ids_;  // of slot - 1
+  std::shared_ptr<FreeIds> ids_;  // of slot - 1; shared with the handles
   Reservation memory_;
   float* base_;
 };
