@@ -14,14 +14,13 @@ int main(int argc, char** argv) {
     kilin::Engine engine(kilin::LoadedModel::load(argv[1]), kilin::EngineOptions{});
     kilin::GenerationParams params;
     params.max_new_tokens = argc == 4 ? std::strtoul(argv[3], nullptr, 10) : 64;
-    params.stop_ids = engine.loaded().stop_ids;
 
-    const auto show = [](const kilin::TokenEvent& event) { std::cout << event.text << std::flush; };
-    const auto request = engine.submit(engine.loaded().require_tokenizer().encode(argv[2]), params, show);
-    engine.run(*request);
-    std::cout << '\n';
-    std::cerr << "Kilin " << kilin::version() << ": " << request->output_ids().size() << " tokens, "
-              << to_string(request->finish_reason()) << '\n';
+    const auto request = engine.submit(engine.loaded().require_tokenizer().encode(argv[2]), params);
+    while (const auto token = request->next_token()) std::cout << token->text << std::flush;
+    const kilin::Answer& answer = request->answer();
+    std::cout << answer.finish.text << '\n';
+    std::cerr << "Kilin " << kilin::version() << ": " << answer.ids.size() << " tokens, " << to_string(answer.finish.reason)
+              << ", " << answer.finish.cause << '\n';
   } catch (const kilin::Error& error) {
     std::cerr << "generate: " << error.what() << '\n';
     return 1;

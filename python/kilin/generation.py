@@ -50,7 +50,7 @@ def _shown(utf8: bytes) -> str:
 
 def plain(model, prompts, max_new_tokens: int, sampling, stop: list[str]) -> list[Generation]:
     """Answers to all prompts, side by side as far as the model was loaded for it."""
-    answers = [_kilin.Answer(model._core, ids, max_new_tokens, sampling, model.stop_ids, stop) for ids in prompts]
+    answers = [_kilin.Answer(model._core, ids, max_new_tokens, sampling, stop) for ids in prompts]
     for answer in answers:
         while not answer.finished:
             answer.step()
@@ -59,7 +59,7 @@ def plain(model, prompts, max_new_tokens: int, sampling, stop: list[str]) -> lis
 
 def plain_text(model, ids, max_new_tokens: int, sampling, stop: list[str]) -> Iterator[str]:
     """Pieces of text of one prompt as they come."""
-    answer = _kilin.Answer(model._core, ids, max_new_tokens, sampling, model.stop_ids, stop)
+    answer = _kilin.Answer(model._core, ids, max_new_tokens, sampling, stop)
     while not answer.finished:
         piece = _shown(answer.step())
         if piece:

@@ -44,7 +44,7 @@ def load(path: str | os.PathLike | None = None, *, threads: int = 0, quantize: s
 
 
 class Model:
-    """A loaded model; get one from `kilin.load`. Python threads may share it: they take turns.
+    """A loaded model; get one from `kilin.load`. Python threads may share it.
 
     A prompt is a text, a list of token ids, a `Prompt`, or a list of these: a batch. Arrays of a batch lead with its prompts;
     of one prompt they do too, with 1. Prompts of different lengths are padded on the left in what is returned, never in what is

@@ -5,7 +5,6 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -16,24 +15,12 @@ namespace kilin::python {
 
 namespace py = pybind11;
 
-/// An engine that Python threads may share: whoever runs it holds the lock. The lock is taken without the GIL, or two threads
-/// could wait for each other.
+/// An engine that Python threads may share, as any threads may. What waits for it lets go of the GIL.
 struct Model {
   Model(LoadedModel loaded, const EngineOptions& options);
 
   Engine engine;
   std::vector<BlockKind> blocks;
-  std::mutex running;
-};
-
-/// Lets go of the GIL and takes the model, for as long as it lives.
-class Running {
- public:
-  explicit Running(Model& model) : lock_(model.running) {}
-
- private:
-  py::gil_scoped_release release_;  // first, so that the GIL is taken again after the lock has gone
-  std::lock_guard<std::mutex> lock_;
 };
 
 /// Raises what the handlers of signals that have come raise: KeyboardInterrupt, after Ctrl-C. Only Python's first thread hears

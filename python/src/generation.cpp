@@ -1,4 +1,6 @@
-// Answers, token by token: what Engine::submit gives, moved on by whoever holds it.
+// Answers, event by event: what Engine::submit gives.
+#include <chrono>
+
 #include "core/error.h"
 #include "python/src/bindings.h"
 
@@ -8,66 +10,38 @@ namespace {
 
 using Ids = py::array_t<int32_t, py::array::c_style | py::array::forcecast>;
 
+constexpr std::chrono::milliseconds kSignalInterval(50);  // between two looks at Ctrl-C
+
 // A request that ends with its Python object, whoever left it half done.
 class Answer {
  public:
-  Answer(std::shared_ptr<Model> model, const Ids& prompt, GenerationParams params) : model_(std::move(model)) {
-    std::vector<int32_t> ids = ids_of(prompt);
-    const Running running(*model_);
-    request_ = model_->engine.submit(std::move(ids), std::move(params),
-                                     [this](const TokenEvent& event) { shown_.append(event.text); });
-  }
-  ~Answer() {
-    if (!request_ || finished_) return;
-    const Running running(*model_);
-    request_->cancel();
-    try {
-      while (!request_->finished()) model_->engine.step();  // its listener goes with this object
-    } catch (const std::exception&) {                       // it has ended then
-    }
-  }
-  Answer(const Answer&) = delete;
-  Answer& operator=(const Answer&) = delete;
+  Answer(std::shared_ptr<Model> model, const Ids& prompt, GenerationParams params)
+      : model_(std::move(model)), request_(model_->engine.submit(ids_of(prompt), std::move(params))) {}
 
-  // Text that came since the last call, after one more step of the engine; bytes of whole UTF-8 characters.
+  // Waits for what comes next. @returns its text: bytes of whole UTF-8 characters, often empty
   py::bytes step() {
     if (finished_) return "";
-    std::string shown;
+    std::optional<Event> event;
     {
-      const Running running(*model_);
-      if (!request_->finished() && model_->engine.step() == StepResult::Blocked)
-        model_->engine.run(*request_);  // says what it lacks
-      if (request_->finished()) shown_ = request_->text().substr(std::min(given_, request_->text().size()));
-      given_ += shown_.size();
-      shown = std::exchange(shown_, {});
-      finished_ = request_->finished();
+      const py::gil_scoped_release release;
+      while (!(event = request_->next_within(kSignalInterval))) check_signals();
     }
-    return shown;
+    if (auto* token = std::get_if<TokenEvent>(&*event)) return token->text;
+    finished_ = true;
+    const Finish& finish = std::get<Finish>(*event);
+    if (finish.error) std::rethrow_exception(finish.error);
+    return finish.text;
   }
 
-  // As of the last step() of this answer; one of another thread may have moved it further.
   bool finished() const { return finished_; }
   // What came of it. @throws OutOfOrder before it has finished
-  const Request& result() const {
-    if (!finished_) raise(ErrorCode::OutOfOrder, "the answer has not ended yet");
-    return *request_;
-  }
+  const kilin::Answer& result() const { return request_->answer(); }
 
  private:
-  std::shared_ptr<Model> model_;
+  std::shared_ptr<Model> model_;  // whose engine runs the request
   std::shared_ptr<Request> request_;
-  std::string shown_;  // by the listener, in step() of whichever answer moves the engine on; since the last call
-  size_t given_ = 0;
-  bool finished_ = false;
+  bool finished_ = false;  // the end was heard
 };
-
-GenerationParams params_of(size_t max_new_tokens, const SamplingParams& sampling, std::vector<int32_t> stop_ids,
-                           std::vector<std::string> stop_strings) {
-  return {.sampling = sampling,
-          .max_new_tokens = max_new_tokens,
-          .stop_ids = std::move(stop_ids),
-          .stop_strings = std::move(stop_strings)};
-}
 
 // The text of ids that come one by one, as Request makes it: whole characters, nothing from a stop string on. Empty for models
 // without a tokenizer.
@@ -105,18 +79,16 @@ void bind_generation(py::module_& m) {
       .def_property_readonly("stopped", &AnswerText::stopped);
   py::class_<Answer>(m, "Answer")
       .def(py::init([](std::shared_ptr<Model> model, const Ids& ids, size_t max_new_tokens, const SamplingParams& sampling,
-                       std::vector<int32_t> stop_ids, std::vector<std::string> stop_strings) {
-        return std::make_unique<Answer>(std::move(model), ids,
-                                        params_of(max_new_tokens, sampling, std::move(stop_ids), std::move(stop_strings)));
+                       std::vector<std::string> stop_strings) {
+        return std::make_unique<Answer>(
+            std::move(model), ids,
+            GenerationParams{.sampling = sampling, .max_new_tokens = max_new_tokens, .stop_strings = std::move(stop_strings)});
       }))
       .def("step", &Answer::step)
       .def_property_readonly("finished", &Answer::finished)
-      .def_property_readonly("text", [](const Answer& a) { return py::bytes(a.result().text()); })
-      .def_property_readonly("finish_reason",
-                             [](const Answer& a) { return std::string(to_string(a.result().finish_reason())); })
-      .def_property_readonly("output_ids", [](const Answer& a) {
-        return std::vector<int32_t>(a.result().output_ids().begin(), a.result().output_ids().end());
-      });
+      .def_property_readonly("text", [](const Answer& a) { return py::bytes(a.result().text); })
+      .def_property_readonly("finish_reason", [](const Answer& a) { return std::string(to_string(a.result().finish.reason)); })
+      .def_property_readonly("output_ids", [](const Answer& a) { return a.result().ids; });
 }
 
 }  // namespace kilin::python

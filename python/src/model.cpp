@@ -3,8 +3,8 @@
 
 #include "core/error.h"
 #include "inside/trace/project_on_vocab.h"
-#include "inside/trace/trace_run.h"
 #include "kernels/latent_row.h"
+#include "model/block_kinds.h"
 #include "python/src/bindings.h"
 
 namespace kilin::python {
@@ -27,7 +27,7 @@ std::shared_ptr<Model> load(const std::string& path, size_t threads, const Name&
   EngineOptions options;
   options.threads = threads;
   options.max_sequences = max_sequences;
-  options.context_tokens = context_tokens;
+  options.pool_tokens = context_tokens;
   if (activations) options.activations = parse_activation_type(*activations);
   if (kv_type) options.kv_type = parse_kv_type(*kv_type);
   const py::gil_scoped_release release;
@@ -77,11 +77,11 @@ py::array logits(Model& model, const Ids& prompt) {
   const size_t vocab = model.engine.config().vocab_size;
   py::array_t<float> out({ids.size(), vocab});
   float* data = out.mutable_data();
-  const Running running(model);
-  model.engine.logits(ids, [&](size_t position, MatView<const float> rows) {
+  const py::gil_scoped_release release;
+  const auto copy = [&](size_t position, MatView<const float> rows) {
     for (size_t r = 0; r < rows.rows(); ++r) std::ranges::copy(rows[r], data + (position + r) * vocab);
-    check_signals();
-  });
+  };
+  model.engine.logits(ids, copy, check_signals);
   return out;
 }
 
@@ -93,7 +93,7 @@ py::array project(Model& model, const Floats& stream) {
   const MatView<const float> in(stream.data(), rows, cols);
   const MatView<float> to(out.mutable_data(), rows, vocab);
   constexpr size_t kRowsAtOnce = 256;  // between two looks at signals
-  const Running running(model);
+  const py::gil_scoped_release release;
   for (size_t row = 0; row < rows; row += kRowsAtOnce) {
     const size_t end = std::min(rows, row + kRowsAtOnce);
     project_on_vocab(model.engine, in.rows(row, end), to.rows(row, end));

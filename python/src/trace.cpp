@@ -13,10 +13,12 @@ class PyTrace {
  public:
   PyTrace(std::shared_ptr<Model> model, std::vector<TracePrompt> prompts, TraceOptions options)
       : model_(std::move(model)), output_ids_(prompts.size()) {
-    // The pass calls this while the reader waits: both never run at once.
-    options.on_token = [this](size_t prompt, int32_t id) { output_ids_[prompt].push_back(id); };
+    options.on_token = [this](size_t prompt, int32_t id) {
+      const MutexLock lock(mutex_);
+      output_ids_[prompt].push_back(id);
+    };
     options.poll = check_signals;
-    trace_.emplace(model_->engine, std::move(prompts), std::move(options));
+    trace_ = std::make_shared<InterleavedTrace>(model_->engine, std::move(prompts), std::move(options));
   }
   ~PyTrace() { close(); }
   PyTrace(const PyTrace&) = delete;
@@ -24,9 +26,10 @@ class PyTrace {
 
   // Arrays by prompt, which look at the model's own memory until the pass goes on, and whether they are blank.
   py::tuple wait_for(const std::string& name, size_t step) {
+    const auto trace = open();
     const TracedValue& value = [&]() -> const TracedValue& {
-      const Running running(*model_);
-      return open().wait_for(name, step);
+      const py::gil_scoped_release release;
+      return trace->wait_for(name, step);
     }();
     py::list arrays;
     for (size_t n = 0; n < value.prompts(); ++n) arrays.append(array_of(value.of(n), py::none(), value.is_writable()));
@@ -34,31 +37,34 @@ class PyTrace {
   }
 
   void finish() {
-    const Running running(*model_);
-    open().finish();
+    const auto trace = open();
+    const py::gil_scoped_release release;
+    trace->finish();
   }
 
+  // A call of another thread that still waits keeps it until that returns.
   void close() {
-    if (!trace_) return;
-    const Running running(*model_);
-    trace_.reset();
+    auto trace = std::exchange(trace_, nullptr);
+    const py::gil_scoped_release release;
+    trace.reset();
   }
 
-  size_t steps() { return open().steps(); }
+  size_t steps() { return open()->steps(); }
   std::vector<std::vector<int32_t>> output_ids() {
-    const Running running(*model_);
+    const MutexLock lock(mutex_);
     return output_ids_;
   }
 
  private:
-  InterleavedTrace& open() {
+  std::shared_ptr<InterleavedTrace> open() const {
     if (!trace_) raise(ErrorCode::OutOfOrder, "the trace is closed");
-    return *trace_;
+    return trace_;
   }
 
   std::shared_ptr<Model> model_;
-  std::vector<std::vector<int32_t>> output_ids_;
-  std::optional<InterleavedTrace> trace_;
+  Mutex mutex_;  // of what the pass's thread writes
+  std::vector<std::vector<int32_t>> output_ids_ KILIN_GUARDED_BY(mutex_);
+  std::shared_ptr<InterleavedTrace> trace_;  // changed with the GIL
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ TEST_P(GgufEngine, GivesTheExactLogitsOfAGoldenFile) {
   EngineOptions options;
   options.activations = ActivationType::f32;
   options.kv_type = KvType::f32;
-  options.context_tokens = tokens.size();
+  options.pool_tokens = tokens.size();
   Engine engine(LoadedModel::load(file), options);
   std::vector<float> logits;
   engine.logits(tokens, [&](size_t, MatView<const float> rows) {
@@ -54,8 +54,7 @@ TEST(GgufModel, WithoutATokenizerRunsOnIds) {
   EXPECT_THROW(engine.loaded().require_tokenizer(), Error);
   EXPECT_TRUE(engine.loaded().stop_ids.empty());
   const auto request = engine.submit({5, 17, 9}, {.max_new_tokens = 4});
-  engine.run(*request);
-  EXPECT_EQ(request->output_ids().size(), 4u);
+  EXPECT_EQ(request->wait().ids.size(), 4u);
 }
 
 TEST(GgufModel, WithoutAnOutputIsTiedToItsEmbedding) {

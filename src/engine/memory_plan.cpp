@@ -65,12 +65,10 @@ ModelConfig one_layer_a_kind(const ModelConfig& config) {
   return small;
 }
 
-// Final hidden rows, logits and what the layers take, for the largest batch: a chunk of prompts and a token of every sequence.
+// Of the largest batch: a chunk of prompts and a token of every sequence.
 uint64_t workspace_of_step(const KimiLinearForCausalLM& model, const MemoryUse& use) {
   const size_t tokens = use.prefill_chunk + use.sequences;
-  return Workspace::rounded(tokens * model.config().hidden_size * sizeof(float)) +
-         Workspace::rounded(kLogitRows * model.config().vocab_size * sizeof(float)) +
-         model.workspace_bytes(tokens, kLogitRows, use.threads);
+  return step_workspace_bytes(model, {.tokens = tokens, .hidden_rows = tokens, .logit_rows = kLogitRows}, use.threads);
 }
 
 MemoryPlan plan_with(uint64_t workspace, const ModelConfig& config, uint64_t weight_bytes, const MemoryUse& use) {
@@ -81,7 +79,7 @@ MemoryPlan plan_with(uint64_t workspace, const ModelConfig& config, uint64_t wei
   plan.latents_per_token = LatentKvPool::bytes_per_token(KimiLinearForCausalLM::latent_dimensions(config, use.kv_type));
   plan.states = saturating_product(plan.state_per_sequence, use.sequences);
   // The first sequence rounds the sum up to whole pages; each further one may begin another page.
-  plan.latent_pages = saturating_sum(LatentKvPool::pages_for(use.context_tokens), use.sequences == 0 ? 0 : use.sequences - 1);
+  plan.latent_pages = saturating_sum(LatentKvPool::pages_for(use.pool_tokens), use.sequences == 0 ? 0 : use.sequences - 1);
   plan.latents = saturating_product(plan.latent_pages, LatentKvPool::kPageTokens, plan.latents_per_token);
   return plan;
 }
@@ -99,6 +97,13 @@ MemoryPlan plan_memory(const ModelConfig& config, uint64_t weight_bytes, const M
   const ModelConfig small = one_layer_a_kind(config);
   WeightSource source = WeightSource::open(std::make_shared<BlankStore>(small), small);
   return plan_with(workspace_of_step(KimiLinearForCausalLM::load(source, small), use), config, weight_bytes, use);
+}
+
+uint64_t step_workspace_bytes(const KimiLinearForCausalLM& model, const StepSizes& sizes, size_t threads) {
+  const auto floats = [](size_t rows, size_t cols) { return Workspace::rounded(rows * cols * sizeof(float)); };
+  const ModelConfig& c = model.config();
+  return floats(sizes.hidden_rows, c.hidden_size) + floats(kLogitRows, c.hidden_size) + floats(kLogitRows, c.vocab_size) +
+         model.workspace_bytes(sizes.tokens, std::max(sizes.logit_rows, kLogitRows), threads);
 }
 
 std::string_view to_string(MemoryFit fit) {

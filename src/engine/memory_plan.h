@@ -15,8 +15,8 @@ namespace kilin {
 /// What the model is to do. The numbers mean what EngineOptions' mean.
 struct MemoryUse {
   KvType kv_type = KvType::f32;
-  size_t sequences = 1;          ///< in memory at once
-  size_t context_tokens = 4096;  ///< of all sequences together
+  size_t sequences = 1;       ///< in memory at once
+  size_t pool_tokens = 4096;  ///< of all sequences together
   size_t prefill_chunk = 2048;
   size_t threads = 1;
 };
@@ -38,6 +38,14 @@ struct MemoryPlan {
 
 /// Rows of logits that a step holds at once: 42 MB at the real vocabulary.
 inline constexpr size_t kLogitRows = 64;
+
+/// What a step takes from its workspace.
+struct StepSizes {
+  size_t tokens = 0;       ///< of the batch
+  size_t hidden_rows = 0;  ///< that pass the final norm
+  size_t logit_rows = 0;   ///< whose logits are made at once
+};
+uint64_t step_workspace_bytes(const KimiLinearForCausalLM& model, const StepSizes& sizes, size_t threads);
 
 /// @param weight_bytes as they are used; see LoadedModel::weight_bytes
 MemoryPlan plan_memory(const KimiLinearForCausalLM& model, uint64_t weight_bytes, const MemoryUse& use);

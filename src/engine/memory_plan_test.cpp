@@ -15,8 +15,8 @@ namespace {
 ModelConfig published() { return ModelConfig::parse(testing::published_config().dump(), "config.json"); }
 
 TEST(MemoryPlan, HasThePublishedModelsFigures) {
-  const MemoryPlan f32 = plan_memory(published(), 98'245'528'576, {.kv_type = KvType::f32, .context_tokens = 4096});
-  const MemoryPlan bf16 = plan_memory(published(), 98'245'528'576, {.kv_type = KvType::bf16, .context_tokens = 1 << 20});
+  const MemoryPlan f32 = plan_memory(published(), 98'245'528'576, {.kv_type = KvType::f32, .pool_tokens = 4096});
+  const MemoryPlan bf16 = plan_memory(published(), 98'245'528'576, {.kv_type = KvType::bf16, .pool_tokens = 1 << 20});
   EXPECT_EQ(f32.state_per_sequence, 20u * (32 * 128 * 128 + 3 * 12288) * 4);  // 44.9 MB
   EXPECT_EQ(bf16.latents_per_token, 8064u);
   EXPECT_EQ(f32.latents_per_token, 2 * 8064u);
@@ -40,15 +40,15 @@ TEST(MemoryPlan, ItsWorkspaceIsThatOfTheLoadedModel) {
 
 TEST(MemoryPlan, EachSequenceTakesAStateAndAtMostAPage) {
   const ModelConfig config = published();
-  const MemoryPlan one = plan_memory(config, 0, {.sequences = 1, .context_tokens = 640});
-  const MemoryPlan ten = plan_memory(config, 0, {.sequences = 10, .context_tokens = 640});
+  const MemoryPlan one = plan_memory(config, 0, {.sequences = 1, .pool_tokens = 640});
+  const MemoryPlan ten = plan_memory(config, 0, {.sequences = 10, .pool_tokens = 640});
   EXPECT_EQ(ten.states, 10 * one.states);
   EXPECT_EQ(ten.latents - one.latents, 9 * 64 * one.latents_per_token);
 }
 
 TEST(MemoryPlan, ASumBeyond64BitsIsTheLargestNumber) {
   const MemoryPlan plan = plan_memory(published(), std::numeric_limits<uint64_t>::max() - 1,
-                                      {.context_tokens = std::numeric_limits<size_t>::max() - 64});
+                                      {.pool_tokens = std::numeric_limits<size_t>::max() - 64});
   EXPECT_EQ(plan.latents, std::numeric_limits<uint64_t>::max());
   EXPECT_EQ(plan.total(), std::numeric_limits<uint64_t>::max());
 }

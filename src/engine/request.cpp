@@ -1,71 +1,94 @@
 #include "engine/request.h"
 
-#include <algorithm>
 #include <utility>
+
+#include "core/error.h"
 
 namespace kilin {
 
-std::string_view to_string(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::None:
-      return "none";
-    case FinishReason::Stop:
-      return "stop";
-    case FinishReason::Length:
-      return "length";
-    case FinishReason::Cancelled:
-      return "cancelled";
-    case FinishReason::Error:
-      return "error";
+void RequestChannel::cancel() {
+  if (!cancelled_.exchange(true)) mailbox_->ring();
+}
+
+std::optional<Event> RequestChannel::next(std::optional<std::chrono::steady_clock::time_point> end) {
+  MutexLock lock(mutex_);
+  while (unheard_.empty() && phase_ == Phase::Running) {
+    const bool nobody_steps = mailbox_->reader() == Mailbox::Reader::Caller;  // meanwhile
+    if (nobody_steps && end) return std::nullopt;
+    if (nobody_steps)
+      raise(ErrorCode::OutOfOrder, "no event is there, and no thread runs the engine; expected a call of Engine::step before");
+    if (!end)
+      lock.wait(changed_);
+    else if (!lock.wait_until(changed_, *end) && unheard_.empty() && phase_ == Phase::Running)
+      return std::nullopt;
   }
-  return "?";
-}
-
-Request::Request(GenerationParams params, TokenListener listener, Sequence sequence, std::span<const int32_t> ids,
-                 std::optional<TextStream> stream)
-    : params_(std::move(params)),
-      listener_(std::move(listener)),
-      sequence_(std::move(sequence)),
-      stream_(std::move(stream)),
-      ids_(sequence_.ids),
-      prompt_begin_(sequence_.tokens()),
-      prompt_tokens_(ids.size()) {
-  const size_t most = prompt_begin_ + prompt_tokens_ + params_.max_new_tokens;
-  ids_.reserve(most);
-  sequence_.ids.reserve(most);
-  ids_.insert(ids_.end(), ids.begin(), ids.end());
-}
-
-void Request::feed(size_t tokens, double seconds) {
-  const auto fed = unfed().first(tokens);
-  sequence_.ids.insert(sequence_.ids.end(), fed.begin(), fed.end());
-  if (in_prompt()) {
-    prompt_done_ += tokens;
-    timings_.prompt_tokens += tokens;
-    timings_.prompt_s += seconds;
-  } else {
-    timings_.decode_tokens += tokens;
-    timings_.decode_s += seconds;
+  if (!unheard_.empty()) {
+    TokenEvent token = std::move(unheard_.front());
+    unheard_.pop_front();
+    return token;
   }
+  if (phase_ == Phase::EndWasHeard) raise(ErrorCode::OutOfOrder, "the request has ended, and its end was told");
+  phase_ = Phase::EndWasHeard;
+  return answer_.finish;
 }
 
-std::string Request::accept(int32_t id) {
-  ids_.push_back(id);
-  const bool stop_id = std::ranges::find(params_.stop_ids, id) != params_.stop_ids.end();
-  std::string shown = stream_ && !stop_id ? stream_->push(id) : std::string();
-  const bool stops = stop_id || (stream_ && stream_->stopped());
-  const bool ends = stops || output_ids().size() == params_.max_new_tokens;
-  if (ends && stream_) shown += stream_->finish();
-  text_ += shown;
-  if (ends) end(stops ? FinishReason::Stop : FinishReason::Length);
-  return shown;
+bool RequestChannel::has_ended() const {
+  const MutexLock lock(mutex_);
+  return phase_ != Phase::Running;
 }
 
-void Request::end(FinishReason reason) {
-  finish_reason_ = reason;
-  if (stream_) text_ += stream_->finish();  // of a cancelled one: what was held back
-  // After an error the states have moved beyond the ids: nobody can go on with them.
-  if (!params_.keep_sequence || reason == FinishReason::Error) sequence_ = {};
+const Answer& RequestChannel::answer() const {
+  const MutexLock lock(mutex_);
+  if (phase_ == Phase::Running) raise(ErrorCode::OutOfOrder, "the answer has not ended yet");
+  return answer_;
+}
+
+Sequence RequestChannel::take_sequence() {
+  const MutexLock lock(mutex_);
+  if (phase_ == Phase::Running) raise(ErrorCode::OutOfOrder, "the request still runs, so its sequence can't be taken");
+  if (!kept_) raise(ErrorCode::OutOfOrder, "the request has no sequence to take: it was not to be kept, or is taken already");
+  Sequence sequence = *std::move(kept_);
+  kept_.reset();
+  return sequence;
+}
+
+void RequestChannel::send(TokenEvent token) {
+  {
+    const MutexLock lock(mutex_);
+    answer_.ids.push_back(token.id);
+    answer_.text += token.text;
+    unheard_.push_back(std::move(token));
+    changed_.notify_all();
+  }
+  if (on_event_) on_event_();
+}
+
+void RequestChannel::end(Finish finish, const RequestTimings& timings, std::optional<Sequence> kept) {
+  {
+    const MutexLock lock(mutex_);
+    answer_.text += finish.text;
+    answer_.finish = std::move(finish);
+    answer_.timings = timings;
+    kept_ = std::move(kept);
+    phase_ = Phase::Ended;
+    changed_.notify_all();
+  }
+  if (on_event_) on_event_();
+}
+
+std::optional<TokenEvent> Request::next_token() {
+  Event event = next();
+  if (auto* token = std::get_if<TokenEvent>(&event)) return std::move(*token);
+  if (const auto& error = std::get<Finish>(event).error) std::rethrow_exception(error);
+  return std::nullopt;
+}
+
+const Answer& Request::wait() {
+  if (!has_ended())
+    while (std::holds_alternative<TokenEvent>(next())) {
+    }
+  if (const auto& error = answer().finish.error) std::rethrow_exception(error);
+  return answer();
 }
 
 }  // namespace kilin

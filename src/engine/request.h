@@ -1,103 +1,99 @@
-// One thing to generate: what was asked for, and how far it has come.
+// A request as its owner sees it.
 #pragma once
 
-#include <cstdint>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "engine/sampler.h"
+#include "core/mutex.h"
+#include "engine/events.h"
+#include "engine/mailbox.h"
 #include "engine/sequence.h"
-#include "engine/text_stream.h"
 
 namespace kilin {
 
-enum class FinishReason : uint8_t {
-  None,    // still running
-  Stop,    // a stop id or a stop string
-  Length,  // as many tokens as were asked for, or no room left in the context
-  Cancelled,
-  Error,  // the model's logits held no number: its weights are broken
-};
-
-std::string_view to_string(FinishReason reason);  ///< "none", "stop", "length", "cancelled", "error"
-
-struct GenerationParams {
-  SamplingParams sampling = {};
-  size_t max_new_tokens = 128;
-  std::vector<int32_t> stop_ids = {};          ///< end the answer; the id is part of it, its text is not
-  std::vector<std::string> stop_strings = {};  ///< end the answer before them; need a tokenizer
-  bool keep_sequence = false;                  ///< keep its memory after it ended, for take_sequence(); else it is free at once
-};
-
-/// What a listener hears of, once a token.
-struct TokenEvent {
-  int32_t id;
-  std::string_view text;  ///< what can be shown now: whole UTF-8 characters; often empty. Valid during the call
-};
-
-using TokenListener = std::function<void(const TokenEvent&)>;
-
-/// Seconds and tokens of the two phases. Wall clock while the request was in the batch.
-struct RequestTimings {
-  size_t prompt_tokens = 0;
-  double prompt_s = 0;
-  size_t decode_tokens = 0;  ///< tokens made one by one: the first comes with the prompt
-  double decode_s = 0;
-};
-
-/// Made by Engine::submit and moved on by Engine::step; read it between steps.
-class Request {
+/// What the engine's loop and a request's owner share: events on their way. Thread-safe.
+class RequestChannel {
  public:
-  const GenerationParams& params() const { return params_; }
-  std::span<const int32_t> prompt_ids() const { return std::span(ids_).subspan(prompt_begin_, prompt_tokens_); }
-  /// Sampled ids, the stop id among them.
-  std::span<const int32_t> output_ids() const { return std::span(ids_).subspan(prompt_begin_ + prompt_tokens_); }
-  const std::string& text() const { return text_; }
-  FinishReason finish_reason() const { return finish_reason_; }
-  bool finished() const { return finish_reason_ != FinishReason::None; }
-  const RequestTimings& timings() const { return timings_; }
-  size_t prompt_tokens_done() const { return prompt_done_; }
+  /// @param on_event called by the loop's thread after each event, without a lock. Must not block, throw, or destroy the engine
+  RequestChannel(std::shared_ptr<Mailbox> mailbox, std::function<void()> on_event)
+      : mailbox_(std::move(mailbox)), on_event_(std::move(on_event)) {}
 
-  /// Ends it before the next step.
-  void cancel() { cancelled_ = true; }
+  // Of the owner.
+  void cancel();
+  std::optional<Event> next(std::optional<std::chrono::steady_clock::time_point> end) KILIN_EXCLUDES(mutex_);
+  bool has_ended() const KILIN_EXCLUDES(mutex_);
+  const Answer& answer() const KILIN_EXCLUDES(mutex_);
+  Sequence take_sequence() KILIN_EXCLUDES(mutex_);
+  size_t prompt_tokens_read() const { return prompt_tokens_read_.load(std::memory_order_relaxed); }
 
-  /// The sequence as it stands; a next request may go on with it. Its ids lack the last sampled one, which was not fed.
-  /// @pre finished(), and params().keep_sequence
-  Sequence take_sequence() { return std::move(sequence_); }
-
-  /// Use Engine::submit.
-  Request(GenerationParams params, TokenListener listener, Sequence sequence, std::span<const int32_t> ids,
-          std::optional<TextStream> stream);
+  // Of the loop.
+  bool is_cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+  void tell_prompt_tokens_read(size_t tokens) { prompt_tokens_read_.store(tokens, std::memory_order_relaxed); }
+  void send(TokenEvent token) KILIN_EXCLUDES(mutex_);
+  /// The last event. @param kept what take_sequence gives
+  void end(Finish finish, const RequestTimings& timings, std::optional<Sequence> kept) KILIN_EXCLUDES(mutex_);
 
  private:
-  friend class Engine;
+  enum class Phase : uint8_t { Running, Ended, EndWasHeard };
 
-  bool in_prompt() const { return prompt_done_ < prompt_tokens_; }
-  /// Tokens that were not fed yet: the rest of the prompt, or the last sampled one.
-  std::span<const int32_t> unfed() const { return std::span(ids_).subspan(sequence_.tokens()); }
-  /// The most tokens that it can come to feed: the last sampled one is not.
-  size_t most_fed_tokens() const { return prompt_begin_ + prompt_tokens_ + params_.max_new_tokens - 1; }
-  void feed(size_t tokens, double seconds);
-  /// Takes a sampled id. @returns what can be shown now
-  std::string accept(int32_t id);
-  void end(FinishReason reason);  // frees its memory unless that is to be kept
+  std::shared_ptr<Mailbox> mailbox_;
+  std::function<void()> on_event_;
+  std::atomic<bool> cancelled_ = false;
+  std::atomic<size_t> prompt_tokens_read_ = 0;
+  mutable Mutex mutex_;
+  std::condition_variable changed_;
+  Phase phase_ KILIN_GUARDED_BY(mutex_) = Phase::Running;
+  std::deque<TokenEvent> unheard_ KILIN_GUARDED_BY(mutex_);
+  Answer answer_ KILIN_GUARDED_BY(mutex_);  // does not change any more once the request has ended
+  std::optional<Sequence> kept_ KILIN_GUARDED_BY(mutex_);
+};
 
-  GenerationParams params_;
-  TokenListener listener_;
-  Sequence sequence_;
-  std::optional<TextStream> stream_;  // none without a tokenizer
-  std::vector<int32_t> ids_;          // fed before, prompt, output
-  size_t prompt_begin_;
+/// Made by Engine::submit. All functions may be called on any thread. It may outlive its engine; when it is destroyed before
+/// its end, the request is cancelled.
+class Request {
+ public:
+  Request(std::shared_ptr<RequestChannel> channel, size_t prompt_tokens)
+      : channel_(std::move(channel)), prompt_tokens_(prompt_tokens) {}
+  ~Request() { channel_->cancel(); }
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+
+  /// Ends it before the next step; its last event says so. Does nothing to one that has ended.
+  void cancel() { channel_->cancel(); }
+
+  /// Waits for the next event: tokens in order, then the end, each once.
+  /// @throws OutOfOrder after the end, or if nobody runs the engine (EngineOptions::Drive::ByCaller: call Engine::step first)
+  Event next() { return *channel_->next({}); }
+  /// The same; nothing if none comes within that time, or if nobody runs the engine.
+  std::optional<Event> next_within(std::chrono::milliseconds time) {
+    return channel_->next(std::chrono::steady_clock::now() + time);
+  }
+  /// Waits for the next token; nothing at the end of the answer. @throws as next; what ended the request, if that was an error
+  std::optional<TokenEvent> next_token();
+
+  /// Waits for the end. Events that nobody has heard are dropped. @throws as next_token
+  const Answer& wait();
+
+  bool has_ended() const { return channel_->has_ended(); }
+  /// What came of it. @throws OutOfOrder before it has ended
+  const Answer& answer() const { return channel_->answer(); }
+
+  /// The sequence as it stands, for a next request. Its ids lack the last drawn one, which was not fed. Empty if the request
+  /// ended by an error of a step that it was in: nobody can go on then.
+  /// @throws OutOfOrder before it has ended, without GenerationParams::keep_sequence, or a second time
+  Sequence take_sequence() { return channel_->take_sequence(); }
+
+  size_t prompt_tokens() const { return prompt_tokens_; }
+  size_t prompt_tokens_read() const { return channel_->prompt_tokens_read(); }  ///< so far
+
+ private:
+  std::shared_ptr<RequestChannel> channel_;
   size_t prompt_tokens_;
-  size_t prompt_done_ = 0;
-  std::string text_;
-  FinishReason finish_reason_ = FinishReason::None;
-  RequestTimings timings_;
-  bool cancelled_ = false;
 };
 
 }  // namespace kilin

@@ -15,47 +15,42 @@ Conversation::Conversation(Engine& engine, GenerationParams params)
 
 size_t Conversation::tokens() const {
   size_t tokens = 0;
-  for (const Turn& turn : turns_) tokens += turn.ids.size();
+  for (const ChatTurn& turn : turns_) tokens += turn.ids.size();
   return tokens;
 }
 
 std::vector<int32_t> Conversation::ids() const {
   std::vector<int32_t> ids;
-  for (const Turn& turn : turns_) ids.insert(ids.end(), turn.ids.begin(), turn.ids.end());
+  for (const ChatTurn& turn : turns_) ids.insert(ids.end(), turn.ids.begin(), turn.ids.end());
   return ids;
 }
 
-Conversation::Answer Conversation::ask(const std::string& text, const TokenListener& listener,
-                                       const std::function<void(Request&)>& between) {
-  std::vector<Turn> fresh;
+Conversation::Reply Conversation::ask(const std::string& text, const std::function<void(const TokenEvent&)>& on_token,
+                                      const std::function<void(Request&)>& between) {
+  std::vector<ChatTurn> fresh;
   if (turns_.empty() && system_) fresh.push_back(*system_);
   fresh.push_back(format_.user(text));
   std::vector<int32_t> feed = ids();
-  for (const Turn& turn : fresh) feed.insert(feed.end(), turn.ids.begin(), turn.ids.end());
+  for (const ChatTurn& turn : fresh) feed.insert(feed.end(), turn.ids.begin(), turn.ids.end());
   const std::vector<int32_t>& prompt = format_.generation_prompt();
   feed.insert(feed.end(), prompt.begin(), prompt.end());
-  if (feed.size() > engine_.context_tokens())
+  if (feed.size() > engine_.max_sequence_tokens())
     raise(ErrorCode::InvalidArgument, "the conversation would have {} tokens, and the context holds {}", feed.size(),
-          engine_.context_tokens());
-  const size_t room = engine_.context_tokens() - feed.size() + 1;
+          engine_.max_sequence_tokens());
   if (sequence_) feed.erase(feed.begin(), feed.begin() + static_cast<std::ptrdiff_t>(sequence_->tokens()));
 
-  const auto request = engine_.submit(std::move(feed), params_, listener, std::exchange(sequence_, std::nullopt));
-  try {
-    engine_.run(*request, [&] { between(*request); });
-  } catch (...) {
-    request->cancel();  // its memory comes back with the next step; the turns are all that is needed to go on
-    throw;
-  }
+  // What it throws takes the sequence along; the turns are all that is needed to go on.
+  const auto request = engine_.submit(std::move(feed), params_, {.sequence = std::exchange(sequence_, std::nullopt)});
+  const Answer& answer = engine_.follow(*request, {.on_token = on_token, .between = [&] { between(*request); }});
   sequence_ = request->take_sequence();
 
-  std::span<const int32_t> sampled = request->output_ids();
-  const bool ended_itself = !sampled.empty() && std::ranges::find(params_.stop_ids, sampled.back()) != params_.stop_ids.end();
+  std::span<const int32_t> sampled = answer.ids;
+  const std::vector<int32_t>& stop_ids = params_.stop_ids ? *params_.stop_ids : engine_.loaded().stop_ids;
+  const bool ended_itself = !sampled.empty() && std::ranges::find(stop_ids, sampled.back()) != stop_ids.end();
   if (ended_itself) sampled = sampled.first(sampled.size() - 1);
   turns_.insert(turns_.end(), std::make_move_iterator(fresh.begin()), std::make_move_iterator(fresh.end()));
   turns_.push_back(format_.assistant(sampled));
-  const bool full = request->finish_reason() == FinishReason::Length && room < params_.max_new_tokens;
-  return {request->finish_reason(), full};
+  return {answer.finish.reason, answer.finish.context_is_full};
 }
 
 void Conversation::reset() {
@@ -75,8 +70,8 @@ void Conversation::save(const std::string& path) const {
 }
 
 void Conversation::load(const std::string& path) {
-  std::vector<Turn> turns = format_.parse(read_file(path), path);
-  for (const Turn& turn : turns)
+  std::vector<ChatTurn> turns = format_.parse(read_file(path), path);
+  for (const ChatTurn& turn : turns)
     for (int32_t id : turn.ids)
       if (static_cast<size_t>(id) >= engine_.config().vocab_size)
         raise(ErrorCode::Corrupt, "{}: token id {} is outside of the vocabulary: 0 to {}", path, id,

@@ -17,21 +17,24 @@ class TinyChat : public ::testing::Test {
   static EngineOptions with_context(size_t tokens) {
     EngineOptions options;
     options.threads = 1;
-    options.context_tokens = tokens;
+    options.pool_tokens = tokens;
+    options.drive = EngineOptions::Drive::ByCaller;  // so that an answer is stopped where a test says
     return options;
   }
-  GenerationParams greedy(size_t tokens) const {
+  static GenerationParams greedy(size_t tokens) {
     GenerationParams params;
     params.max_new_tokens = tokens;
-    params.stop_ids = engine_.loaded().stop_ids;
     return params;
   }
 
   // Asks, stopping after `most` tokens.
-  static Conversation::Answer ask(Conversation& chat, const std::string& text, size_t most = SIZE_MAX) {
-    return chat.ask(text, {}, [most](Request& request) {
-      if (request.output_ids().size() >= most) request.cancel();
-    });
+  static Conversation::Reply ask(Conversation& chat, const std::string& text, size_t most = SIZE_MAX) {
+    size_t heard = 0;
+    return chat.ask(
+        text, [&heard](const TokenEvent&) { ++heard; },
+        [&heard, most](Request& request) {
+          if (heard >= most) request.cancel();
+        });
   }
 
   Engine engine_{load(), with_context(kContext)};
@@ -45,7 +48,7 @@ TEST_F(TinyChat, WhatIsReusedGivesTheTextThatReadingItAgainGives) {
   const std::string file = (folder / "talk.json").string();
   chat.save(file);
   ask(chat, "Another one.");
-  const std::vector<Turn> reused = chat.turns();
+  const std::vector<ChatTurn> reused = chat.turns();
   ASSERT_EQ(reused.size(), 5u);
   EXPECT_FALSE(reused[4].text.empty());
 
@@ -59,10 +62,10 @@ TEST_F(TinyChat, ATurnFeedsOnlyWhatIsNew) {
   Conversation chat(engine_, greedy(4));
   ask(chat, "Tell me a verse.");
   ask(chat, "Another one.", 2);
-  const TurnFormat format(engine_.loaded().require_tokenizer());
+  const ChatTurnFormat format(engine_.loaded().require_tokenizer());
   const auto fed_by = [](Conversation& conversation, const std::string& text) {
     size_t tokens = 0;
-    conversation.ask(text, {}, [&tokens](Request& request) { tokens = request.prompt_ids().size(); });
+    conversation.ask(text, {}, [&tokens](Request& request) { tokens = request.prompt_tokens(); });
     return tokens;
   };
   // The last sampled token and <|im_end|> were not fed yet.
@@ -76,14 +79,14 @@ TEST_F(TinyChat, AStoppedAnswerStaysAndTheNextOneFollowsIt) {
   Conversation chat(engine_, greedy(64));
   EXPECT_EQ(ask(chat, "Tell me a verse.", 5).finish_reason, FinishReason::Cancelled);
   ASSERT_EQ(chat.turns().size(), 2u);
-  const Turn stopped = chat.turns()[1];
-  const TurnFormat format(engine_.loaded().require_tokenizer());
+  const ChatTurn stopped = chat.turns()[1];
+  const ChatTurnFormat format(engine_.loaded().require_tokenizer());
   EXPECT_EQ(stopped.ids.size(), format.generation_prompt().size() + 5 + 1);
   EXPECT_EQ(stopped.ids.back(), engine_.loaded().require_tokenizer().special("<|im_end|>"));
 
   ask(chat, "Go on.", 8);
   EXPECT_EQ(chat.turns()[1], stopped);
-  const std::vector<Turn> reused = chat.turns();
+  const std::vector<ChatTurn> reused = chat.turns();
 
   Conversation again(engine_, greedy(64));  // the same tokens, read at once
   testing::TemporaryFolder folder;
@@ -121,7 +124,7 @@ TEST_F(TinyChat, AFullContextIsSaidAndAResetMakesRoom) {
 TEST_F(TinyChat, AnAnswerThatFillsTheContextSaysSo) {
   Engine small(load(), with_context(24));
   Conversation chat(small, greedy(64));
-  const Conversation::Answer answer = ask(chat, "Tell me a verse.");
+  const Conversation::Reply answer = ask(chat, "Tell me a verse.");
   EXPECT_EQ(answer.finish_reason, FinishReason::Length);
   EXPECT_TRUE(answer.context_is_full);
   EXPECT_LE(chat.tokens(), 24u + 2u);  // the last token and <|im_end|> were not fed
@@ -148,7 +151,7 @@ TEST_F(TinyChat, AFileThatIsRefusedChangesNothing) {
   testing::TemporaryFolder folder;
   Conversation chat(engine_, greedy(2));
   ask(chat, "Hello");
-  const std::vector<Turn> before = chat.turns();
+  const std::vector<ChatTurn> before = chat.turns();
   EXPECT_THROW(chat.load((folder / "nowhere.json").string()), Error);
   AtomicFile file(folder / "bad.json");
   file.write("{}");

@@ -86,7 +86,8 @@ void bench(const Context& context, const Arguments& args) {
   const BenchPlan plan = args.finished_plan();
   EngineOptions options = args.engine.options();
   options.max_sequences = plan.max_sequences();
-  options.context_tokens = plan.context_tokens();
+  options.pool_tokens = plan.pool_tokens();
+  options.drive = EngineOptions::Drive::ByCaller;  // what is timed is the steps, one by one
 
   const InterruptGuard interrupts;
   LoadedModel model = args.engine.load(context, model_path(context, args.model), interrupts);

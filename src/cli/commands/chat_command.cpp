@@ -144,11 +144,12 @@ class Chat {
       out_.write(out_.is_terminal() ? without_controls(event.text) : event.text);
     };
     const auto between = [&](Request& request) {
-      if (request.output_ids().empty()) bar.update(request.prompt_tokens_done(), request.prompt_ids().size());
+      if (request.prompt_tokens_read() < request.prompt_tokens())
+        bar.update(request.prompt_tokens_read(), request.prompt_tokens());
       interrupts_.check();
       if (interrupts_.pending()) request.cancel();
     };
-    Conversation::Answer answer{};
+    Conversation::Reply answer{};
     try {
       answer = conversation_.ask(text, show, between);
     } catch (const Error& error) {
@@ -180,12 +181,11 @@ void chat(const Context& context, const Arguments& args) {
     return args.engine.load(context, model_path(context, args.model), while_loading);
   }();
   const auto warning = model.files->foreign_chat_format(model.require_tokenizer());
-  options.context_tokens = args.context_tokens ? require_context(*args.context_tokens, model)
-                                               : std::min(kDefaultContext, model.config().model_max_length);
+  options.pool_tokens = args.context_tokens ? require_context(*args.context_tokens, model)
+                                            : std::min(kDefaultContext, model.config().model_max_length);
   GenerationParams params;
   params.sampling = args.sampling.params(model.generation, model.files->generation_file());
   params.max_new_tokens = args.max_tokens;
-  params.stop_ids = model.stop_ids;
 
   Engine engine(std::move(model), options);
   InterruptGuard interrupts(InterruptGuard::CtrlC::Asks);

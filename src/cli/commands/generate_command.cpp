@@ -75,7 +75,8 @@ class Printer {
   }
 
   void show_progress(const Request& request) {
-    if (request.output_ids().empty()) bar_.update(request.prompt_tokens_done(), request.prompt_ids().size());
+    if (request.prompt_tokens_read() < request.prompt_tokens())
+      bar_.update(request.prompt_tokens_read(), request.prompt_tokens());
   }
 
   void show_token(const TokenEvent& event) {
@@ -127,31 +128,36 @@ void generate(const Context& context, Arguments& args) {
   const std::vector<int32_t> prompt = args.prompt.encode(model);
   if (args.prompt.chat)
     if (const auto warning = model.files->foreign_chat_format(*model.tokenizer)) context.err.print("kilin: {}\n", *warning);
-  options.context_tokens = context_tokens(args, prompt.size(), model);
+  options.pool_tokens = context_tokens(args, prompt.size(), model);
   GenerationParams params;
   params.sampling = args.sampling.params(model.generation, model.files->generation_file());
   params.max_new_tokens = args.max_tokens;
   params.stop_strings = args.stop;
-  if (!args.ignore_eos) params.stop_ids = model.stop_ids;
+  if (args.ignore_eos) params.stop_ids.emplace();
 
   Engine engine(std::move(model), options);
   const double load_s = std::chrono::duration<double>(Clock::now() - start).count();
   const Tokenizer* tokenizer = engine.loaded().tokenizer.get();
   Printer printer(context, args, tokenizer != nullptr);
-  const auto request =
-      engine.submit(prompt, std::move(params), [&printer](const TokenEvent& event) { printer.show_token(event); });
+  const auto request = engine.submit(prompt, params);
   if (args.prompt.text) printer.show_prompt(*args.prompt.text);
   try {
-    engine.run(*request, [&] {
-      interrupts.check();
-      printer.show_progress(*request);
-    });
+    engine.follow(*request, {.on_token = [&](const TokenEvent& event) { printer.show_token(event); },
+                             .between =
+                                 [&] {
+                                   interrupts.check();
+                                   printer.show_progress(*request);
+                                 }});
   } catch (const Interrupted& interrupted) {
     printer.show_interruption();
     throw FailureWasTold{interrupted.exit_code()};
   }
-  printer.show_end(
-      {.request = *request, .has_text = tokenizer != nullptr, .load_s = load_s, .planned_bytes = engine.plan().working()});
+  printer.show_end({.prompt_ids = prompt,
+                    .answer = request->answer(),
+                    .seed = params.sampling.seed,
+                    .has_text = tokenizer != nullptr,
+                    .load_s = load_s,
+                    .planned_bytes = engine.plan().working()});
 }
 
 }  // namespace

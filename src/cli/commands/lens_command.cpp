@@ -48,7 +48,7 @@ std::string name_of(const std::filesystem::path& model) {
 
 void write_page(const Context& context, Arguments& args) {
   EngineOptions options = args.engine.options();
-  options.context_tokens = 1;  // a trace brings memory of its own
+  options.pool_tokens = 1;  // a trace brings memory of its own
   args.prompt.resolve();
   const std::string out = args.out.value_or(kDefaultFile);
   std::optional<AtomicFile> file;

@@ -36,7 +36,7 @@ void write_logits(const Context& context, Arguments& args) {
   const InterruptGuard interrupts;
   LoadedModel model = args.engine.load(context, model_path(context, args.model), interrupts);
   const std::vector<int32_t> ids = args.prompt.encode(model);
-  options.context_tokens = ids.size();
+  options.pool_tokens = ids.size();
 
   Engine engine(std::move(model), options);
   NpyWriter file(*args.out, ids.size(), engine.config().vocab_size);

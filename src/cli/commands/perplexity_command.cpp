@@ -104,7 +104,7 @@ void measure(const Context& context, const Arguments& args) {
   std::optional<NpyWriter> saved;
   if (args.save_logits) saved.emplace(*args.save_logits, predictions, vocab_size);
 
-  options.context_tokens = window;
+  options.pool_tokens = window;
   Engine engine(std::move(model), options);
   Report report;
   report.window = window;

@@ -80,7 +80,7 @@ void write_values(const Context& context, Arguments& args) {
   const std::vector<Save> saves = parse_saves(args.saves);
   if (saves.empty()) raise(ErrorCode::InvalidArgument, "there is nothing to do; expected --save NAME=FILE or --list");
   EngineOptions options = args.engine.options();
-  options.context_tokens = 1;  // a trace brings memory of its own
+  options.pool_tokens = 1;  // a trace brings memory of its own
   args.prompt.resolve();
   const std::filesystem::path path = model_path(context, args.model);
   const std::vector<BlockKind> blocks = block_kinds(ModelFiles::open(path)->config());

@@ -18,7 +18,7 @@ double per_second(size_t tokens, double seconds) { return seconds > 0 ? static_c
 
 std::string GenerationReport::json() const {
   using Json = nlohmann::ordered_json;
-  const RequestTimings& t = request.timings();
+  const RequestTimings& t = answer.timings;
   const Json timings = {{"load_s", rounded(load_s)},
                         {"prompt_tokens", t.prompt_tokens},
                         {"prompt_s", rounded(t.prompt_s)},
@@ -26,11 +26,11 @@ std::string GenerationReport::json() const {
                         {"decode_tokens", t.decode_tokens},
                         {"decode_s", rounded(t.decode_s)},
                         {"decode_tokens_per_s", rounded(per_second(t.decode_tokens, t.decode_s))}};
-  const Json report = {{"prompt_ids", request.prompt_ids()},
-                       {"ids", request.output_ids()},
-                       {"text", has_text ? Json(request.text()) : Json(nullptr)},
-                       {"finish_reason", to_string(request.finish_reason())},
-                       {"seed", request.params().sampling.seed},
+  const Json report = {{"prompt_ids", prompt_ids},
+                       {"ids", answer.ids},
+                       {"text", has_text ? Json(answer.text) : Json(nullptr)},
+                       {"finish_reason", to_string(answer.finish.reason)},
+                       {"seed", seed},
                        {"timings", timings},
                        {"planned_memory_bytes", planned_bytes},
                        {"peak_memory_bytes", peak_resident_bytes()}};
@@ -38,11 +38,10 @@ std::string GenerationReport::json() const {
 }
 
 std::string GenerationReport::figures() const {
-  const RequestTimings& t = request.timings();
-  return fmt::format("prompt {}; generated {}; peak memory {:.0f} MiB",
-                     tokens_and_rate(t.prompt_tokens, t.prompt_tokens, t.prompt_s),
-                     tokens_and_rate(request.output_ids().size(), t.decode_tokens, t.decode_s),
-                     static_cast<double>(peak_resident_bytes()) / (1u << 20));
+  const RequestTimings& t = answer.timings;
+  return fmt::format(
+      "prompt {}; generated {}; peak memory {:.0f} MiB", tokens_and_rate(t.prompt_tokens, t.prompt_tokens, t.prompt_s),
+      tokens_and_rate(answer.ids.size(), t.decode_tokens, t.decode_s), static_cast<double>(peak_resident_bytes()) / (1u << 20));
 }
 
 }  // namespace kilin::cli

@@ -2,14 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
-#include "engine/request.h"
+#include "engine/events.h"
 
 namespace kilin::cli {
 
 struct GenerationReport {
-  const Request& request;
+  std::span<const int32_t> prompt_ids;
+  const Answer& answer;
+  uint64_t seed;
   bool has_text;  ///< false without a tokenizer: the text is null
   double load_s;
   uint64_t planned_bytes;  ///< of pools and workspace, without the weights

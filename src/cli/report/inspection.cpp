@@ -38,7 +38,7 @@ Inspection Inspection::of(const std::filesystem::path& model, size_t threads) {
   for (size_t context : kContexts) {
     if (context > inspection.config.model_max_length) continue;
     for (KvType kv_type : {KvType::f32, KvType::bf16, KvType::q8}) {
-      use.context_tokens = context;
+      use.pool_tokens = context;
       use.kv_type = kv_type;
       const MemoryPlan plan = plan_memory(inspection.config, weights, use);
       inspection.memory.push_back({kv_type, context, plan, fit_of(plan, inspection.machine)});

@@ -120,7 +120,8 @@ class Looker final : public TraceObserver {
   void read_logits(size_t row, size_t begin, size_t end) {
     LogitLens& l = lens_.logit_lens;
     Workspace none(0);
-    engine_.exec_context(none, nullptr).pool.parallel_for(end - begin, 1, [&](const Slice& slice) {
+    const FairLock lock(engine_.runner().computing());
+    engine_.runner().exec_context(none).pool.parallel_for(end - begin, 1, [&](const Slice& slice) {
       for (size_t token = begin + slice.begin; token < begin + slice.end; ++token) {
         const bool is_last = token + 1 == tokens_;
         const size_t cell = row * tokens_ + token;

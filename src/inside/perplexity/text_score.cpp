@@ -18,8 +18,9 @@ void for_each_prediction(Engine& engine, std::span<const int32_t> ids, size_t wi
                          const std::function<void(size_t, std::span<const float>, int32_t)>& each) {
   if (ids.size() < 2)
     raise(ErrorCode::InvalidArgument, "the text has {} tokens; expected at least 2, so that one can be predicted", ids.size());
-  if (window < 1 || window > engine.context_tokens())
-    raise(ErrorCode::InvalidArgument, "a window of {} tokens does not fit; expected 1 to {}", window, engine.context_tokens());
+  if (window < 1 || window > engine.max_sequence_tokens())
+    raise(ErrorCode::InvalidArgument, "a window of {} tokens does not fit; expected 1 to {}", window,
+          engine.max_sequence_tokens());
   for (size_t begin = 0; begin + 1 < ids.size(); begin += window) {
     const auto part = ids.subspan(begin, std::min(window, ids.size() - 1 - begin));
     engine.logits(part, [&](size_t position, MatView<const float> logits) {

@@ -47,10 +47,11 @@ GenerationParams Bench::sampling(size_t max_new_tokens) {
   params.sampling.temperature = 1;
   params.sampling.seed = random_bits(plan_.seed, drawn_++);
   params.max_new_tokens = max_new_tokens;
+  params.stop_ids.emplace();  // none: a row is as long as it was planned
   return params;
 }
 
-void Bench::run(Request& request) { engine_.run(request, between_); }
+void Bench::run(Request& request) { engine_.follow(request, {.between = between_}); }
 
 StageProfile Bench::fresh_profile() const {
   return plan_.times == BenchPlan::Times::Stages ? StageProfile(StageProfile::steady_clock()) : StageProfile();
@@ -111,7 +112,7 @@ BenchRow Bench::generation(size_t depth) {
     row.past = plan_.past.value_or(is_quick ? PastBy::Prompt : PastBy::Noise);
     past = make_past(depth, row.past);
   }
-  const auto request = engine_.submit(random_ids(1), sampling(generated_tokens(plan_)), {}, std::move(past));
+  const auto request = engine_.submit(random_ids(1), sampling(generated_tokens(plan_)), {.sequence = std::move(past)});
   measure_steps({&request, 1}, row);
   return row;
 }
@@ -125,13 +126,11 @@ BenchRow Bench::batch(size_t sequences) {
   return row;
 }
 
-// A step of every request, none of which may end by it.
+// A step of every request, none of which ends by it but by an error.
 void Bench::step_all(std::span<const std::shared_ptr<Request>> requests) {
   engine_.step();
   for (const auto& request : requests)
-    if (request->finished())
-      raise(ErrorCode::Corrupt, "{}: the model's logits hold no number; kilin verify looks for broken weights",
-            engine_.loaded().path().string());
+    if (request->has_ended()) request->wait();
 }
 
 void Bench::measure_steps(std::span<const std::shared_ptr<Request>> requests, BenchRow& row) {
@@ -144,7 +143,7 @@ void Bench::measure_steps(std::span<const std::shared_ptr<Request>> requests, Be
     engine_.step();  // ends them, and gives their memory back
   };
   try {
-    const auto in_prompt = [](const auto& request) { return request->output_ids().empty(); };
+    const auto in_prompt = [](const auto& request) { return request->prompt_tokens_read() < request->prompt_tokens(); };
     while (std::ranges::any_of(requests, in_prompt)) {
       step_all(requests);
       if (between_) between_();

@@ -38,7 +38,7 @@ struct BenchPlan {
                           kMostSequences = 1u << 12;
 
   /// What an engine needs for the largest row.
-  size_t context_tokens() const;
+  size_t pool_tokens() const;
   size_t max_sequences() const;
 
   /// @throws InvalidArgument if a row is longer than the model can be
@@ -89,7 +89,8 @@ double generation_bound_s(const BenchRow& row);
 /// The least seconds that some work can take, where reading and computing go on at once: the longer one of the two.
 double stage_bound_s(const StageCost& cost, const MachinePeaks& peaks);
 
-/// Measures rows. One at a time, on one engine that nobody else uses, whose pools hold the plan's largest row.
+/// Measures rows. One at a time, on one engine that nobody else uses (Drive::ByCaller), whose pools hold the plan's largest
+/// row.
 class Bench {
  public:
   /// @param between called between two steps; what it throws ends the measurement
@@ -103,7 +104,7 @@ class Bench {
   void prepare(size_t probe_bytes_per_thread);
   size_t probe_bytes() const { return probe_ ? probe_->memory_bytes() : 0; }
 
-  /// @throws Corrupt if the model's logits hold no number, as Engine::run
+  /// @throws Corrupt if the model's logits hold no number, as Engine::follow
   BenchRow prompt(size_t tokens);
   BenchRow generation(size_t depth);
   BenchRow batch(size_t sequences);

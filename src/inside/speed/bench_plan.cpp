@@ -30,7 +30,7 @@ void for_each_row(const BenchPlan& plan, F f) {
 
 size_t generated_tokens(const BenchPlan& plan) { return 1 + kWarmUpSteps + plan.repeat * plan.generate + 1; }
 
-size_t BenchPlan::context_tokens() const {
+size_t BenchPlan::pool_tokens() const {
   size_t most = kWarmUpPrompt + 1;
   for_each_row(*this, [&](const char*, size_t, Need need) { most = std::max(most, need.sequences * need.tokens); });
   return most;

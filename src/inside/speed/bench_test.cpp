@@ -18,7 +18,8 @@ Engine tiny_engine(const BenchPlan& plan, const EngineOptions& options = {}) {
   EngineOptions own = options;
   own.threads = 2;
   own.max_sequences = plan.max_sequences();
-  own.context_tokens = plan.context_tokens();
+  own.pool_tokens = plan.pool_tokens();
+  own.drive = EngineOptions::Drive::ByCaller;
   return Engine(LoadedModel::load(testing::in_repository("models/tiny")), own);
 }
 
@@ -95,7 +96,7 @@ TEST(ProductPeak, IsThatOfWhatMultipliesTheWeights) {
 TEST(BenchPlan, RowsThatDoNotFitAreRefusedByName) {
   const BenchPlan plan = {.prompts = {100}, .depths = {0, 5000}, .batches = {4}, .generate = 10, .repeat = 2};
   EXPECT_EQ(plan.max_sequences(), 4u);
-  EXPECT_EQ(plan.context_tokens(), 5000 + generated_tokens(plan));
+  EXPECT_EQ(plan.pool_tokens(), 5000 + generated_tokens(plan));
   plan.require_length(6000);
   try {
     plan.require_length(5000);
@@ -121,7 +122,7 @@ TEST(SyntheticPast, IsAsLongAsAskedForAndFinite) {
   Engine engine = tiny_engine(plan);
   GenerationParams params = {.max_new_tokens = 1, .keep_sequence = true};
   const auto first = engine.submit(testing::some_ids(3, 1), params);
-  engine.run(*first);
+  engine.follow(*first);
   Sequence sequence = first->take_sequence();
   lengthen_with_noise(sequence, 697, engine.config().vocab_size, 1);
   EXPECT_EQ(sequence.tokens(), 700u);
@@ -132,9 +133,8 @@ TEST(SyntheticPast, IsAsLongAsAskedForAndFinite) {
     for (size_t i = 3 * latents.dimensions().width; i < rows.size(); ++i)
       ASSERT_TRUE(rows[i] >= -1 && rows[i] < 1 && rows[i] != 0) << layer << " " << i;
   }
-  const auto next = engine.submit({5}, {.max_new_tokens = 3}, {}, std::move(sequence));
-  engine.run(*next);  // throws if a logit is no number
-  EXPECT_EQ(next->output_ids().size(), 3u);
+  const auto next = engine.submit({5}, {.max_new_tokens = 3}, {.sequence = std::move(sequence)});
+  EXPECT_EQ(engine.follow(*next).ids.size(), 3u);  // throws if a logit is no number
 }
 
 TEST(Bench, RowsHoldWhatWasDone) {

@@ -33,6 +33,7 @@ class InterleavedTrace::Observer final : public TraceObserver {
   }
 
   void at(const TracedValue& value) override {
+    const FairUnlock others_may_compute(trace_.engine_.runner().computing());
     std::unique_lock lock(trace_.mutex_);
     if (trace_.stop_) throw ReaderHasGone();
     trace_.current_ = &value;
@@ -72,6 +73,7 @@ const TracedValue& InterleavedTrace::wait_for(std::string_view name, size_t step
 }
 
 const TracedValue& InterleavedTrace::wait_for(const Moment& moment) {
+  const std::lock_guard alone(reader_);
   std::unique_lock lock(mutex_);
   if (moment.step >= steps_)
     raise(ErrorCode::InvalidArgument, "{}: step {} is not run; expected 0 to {}", name_of(moment.site, blocks_), moment.step,
@@ -89,6 +91,7 @@ const TracedValue& InterleavedTrace::wait_for(const Moment& moment) {
 }
 
 TraceResult InterleavedTrace::finish() {
+  const std::lock_guard alone(reader_);
   std::unique_lock lock(mutex_);
   wanted_.reset();
   if (options_.new_tokens == 0) stop_ = true;

@@ -16,8 +16,8 @@
 namespace kilin {
 
 /// The pass runs on a thread of its own, and only while the reader waits: never both at once. So nothing needs a lock, and
-/// what a reader asks for is known when a layer must choose its path. One reader; the engine must outlive it, and does nothing
-/// else between two calls unless the pass stands still, as it does whenever a call has returned.
+/// what a reader asks for is known when a layer must choose its path. Calls of several threads take turns. While the pass
+/// stands still, which it does whenever a call has returned, the engine computes for others. The engine must outlive it.
 class InterleavedTrace {
  public:
   /// Nothing runs yet. @throws as trace_steps
@@ -58,7 +58,8 @@ class InterleavedTrace {
   const std::vector<BlockKind> blocks_;
   const size_t steps_;
 
-  std::mutex mutex_;  // of all below; whose turn it is may read and write them
+  std::mutex reader_;  // held by the one call that reads
+  std::mutex mutex_;   // of all below; whose turn it is may read and write them
   std::condition_variable changed_;
   Turn turn_ = Turn::Reader;
   std::atomic<bool> stop_ = false;        // the pass shall end; set out of turn by an interrupt

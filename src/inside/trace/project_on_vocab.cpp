@@ -26,7 +26,8 @@ void project_on_vocab(Engine& engine, MatView<const float> stream, MatView<float
   FloatModeGuard float_mode;
   Workspace workspace(Workspace::rounded(block * config.hidden_size * sizeof(float)) +
                       model.workspace_bytes(0, block, engine.threads()));
-  ExecContext ctx = engine.exec_context(workspace, nullptr);
+  const FairLock lock(engine.runner().computing());
+  ExecContext ctx = engine.runner().exec_context(workspace);
   Workspace::Frame frame(workspace);
   const MatView<float> normed = frame.matrix(block, config.hidden_size);
   for (size_t row = 0; row < stream.rows(); row += block) {

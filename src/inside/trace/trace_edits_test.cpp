@@ -108,14 +108,13 @@ TEST_F(TraceEdits, OneOnAStepOfGenerationIsThatOfAPrefillAtThatPosition) {
 TEST_F(TraceEdits, GenerationWithoutEditsIsTheEngines) {
   const std::vector<int32_t> ids = some_ids(80, 25);
   const auto request = engine().submit(ids, {.max_new_tokens = 12});
-  engine().run(*request);
   std::vector<int32_t> heard;
   const auto hear = [&](size_t prompt, int32_t id) {
     if (prompt == 1) heard.push_back(id);
   };
   Trace trace(engine(), {{some_ids(3, 26)}, {ids}}, {.new_tokens = 12, .sampling = {}, .on_token = hear});
   const TraceResult result = trace.run();
-  EXPECT_EQ(result.output_ids[1], std::vector<int32_t>(request->output_ids().begin(), request->output_ids().end()));
+  EXPECT_EQ(result.output_ids[1], request->wait().ids);
   EXPECT_EQ(heard, result.output_ids[1]);
   EXPECT_EQ(trace.steps(), 12u);
 }

@@ -8,6 +8,7 @@
 
 #include "engine/engine.h"
 #include "inside/trace/traced_value.h"
+#include "model/block_kinds.h"
 
 namespace kilin {
 
@@ -44,9 +45,6 @@ class TraceObserver {
   /// Whether nothing later is wanted: a trace without new tokens ends then.
   virtual bool is_done(const Moment& moment) const = 0;
 };
-
-/// What blocks a model has, for names.
-std::vector<BlockKind> block_kinds(const ModelConfig& config);
 
 /// Checks what run_trace takes. @returns its steps: the parts of the prompts, then the fed new tokens
 /// @throws InvalidArgument for no prompts, an empty one, ids outside of the vocabulary, cuts that are none, prompts of

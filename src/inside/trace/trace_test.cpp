@@ -86,13 +86,12 @@ TEST_F(TraceDoor, AThrowingEditLeavesTheEngineAsItWas) {
     EXPECT_BYTES_EQ(plain_logits(ids), before) << name;
   }
   const auto request = engine().submit(ids, {.max_new_tokens = 2});
-  engine().run(*request);
-  EXPECT_EQ(request->finish_reason(), FinishReason::Length);
+  EXPECT_EQ(request->wait().finish.reason, FinishReason::Length);
 }
 
 TEST_F(TraceDoor, NeitherTheEnginesChunkNorItsSequencesBoundATrace) {
   Engine small(LoadedModel::load(testing::in_repository("models/tiny")),
-               {.threads = 1, .prefill_chunk = 64, .max_sequences = 1, .context_tokens = 64});
+               {.threads = 1, .prefill_chunk = 64, .max_sequences = 1, .pool_tokens = 64});
   std::vector<TracePrompt> prompts;
   for (uint64_t n = 0; n < 5; ++n) prompts.push_back({some_ids(100 + n, n)});
   Trace trace(small, prompts);

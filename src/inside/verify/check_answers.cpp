@@ -82,12 +82,10 @@ std::string in_one_line(std::string text) {
 Check check_greedy(Engine& engine, const Prompt& prompt, const LogitRows& seen, size_t tokens) {
   GenerationParams params;  // greedy
   params.max_new_tokens = tokens;
-  params.stop_ids = engine.loaded().stop_ids;
   const auto request = engine.submit(prompt.ids, params);
-  engine.run(*request);
-  const auto ids = request->output_ids();
-  const std::string shown = engine.loaded().tokenizer ? fmt::format("\"{}\"", in_one_line(request->text()))
-                                                      : fmt::format("ids {}", fmt::join(ids, " "));
+  const auto& [ids, text, finish, timings] = engine.follow(*request);
+  const std::string shown =
+      engine.loaded().tokenizer ? fmt::format("\"{}\"", in_one_line(text)) : fmt::format("ids {}", fmt::join(ids, " "));
   const std::string summary = fmt::format("{} -> {}", prompt.words, shown);
   if (static_cast<size_t>(ids.front()) != seen.largest_of_last)
     return failed(summary, {fmt::format("the first token is {}, and the largest logit is that of {}", ids.front(),

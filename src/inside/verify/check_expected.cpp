@@ -63,9 +63,9 @@ Check check_continuations(Engine& engine, const Json& cases, const std::string& 
       faults.push_back(fmt::format("prompt '{}' has other ids than expected", printable(prompt)));
     GenerationParams params;
     params.max_new_tokens = expected.size();
+    params.stop_ids.emplace();
     const auto request = engine.submit(prompt_ids, params);
-    engine.run(*request);
-    const auto ids = request->output_ids();
+    const std::vector<int32_t>& ids = engine.follow(*request).ids;
     const auto differs = std::ranges::mismatch(ids, expected);
     if (differs.in1 != ids.end() || differs.in2 != expected.end())
       faults.push_back(fmt::format("prompt '{}' goes on as expected for {} of {} tokens", printable(prompt),
@@ -104,8 +104,8 @@ Check check_perplexity(CheckReporter& reporter, Engine& engine, const std::vecto
                        const std::string& source) {
   const auto expected = require<double>(json, "eval_perplexity", source);
   const auto window = require<size_t>(json, "eval_window", source);
-  if (window < 1 || window > engine.context_tokens() || ids.size() < 2)
-    raise(ErrorCode::Corrupt, "{}: eval_window is {}; expected 1 to {}", source, window, engine.context_tokens());
+  if (window < 1 || window > engine.max_sequence_tokens() || ids.size() < 2)
+    raise(ErrorCode::Corrupt, "{}: eval_window is {}; expected 1 to {}", source, window, engine.max_sequence_tokens());
   TextScore score;
   for_each_prediction(engine, ids, window, [&](size_t prediction, std::span<const float> logits, int32_t next) {
     score.add(Prediction(logits).surprise(next));

@@ -26,7 +26,7 @@ void check_running(CheckReporter& reporter, const std::filesystem::path& path, c
   const bool loaded = reporter.run("load", [&] {
     EngineOptions engine_options;
     engine_options.threads = options.threads;
-    engine_options.context_tokens = 4096;
+    engine_options.pool_tokens = 4096;
     LoadOptions load_options;
     load_options.threads = options.threads;
     load_options.progress = [&](LoadStage, uint64_t done, uint64_t total) { reporter.progress("load", done, total); };

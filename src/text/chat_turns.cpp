@@ -1,4 +1,4 @@
-#include "cli/chat/turns.h"
+#include "text/chat_turns.h"
 
 #include <algorithm>
 #include <limits>
@@ -9,7 +9,7 @@
 #include "core/json.h"
 #include "text/detokenizer.h"
 
-namespace kilin::cli {
+namespace kilin {
 
 namespace {
 
@@ -36,9 +36,9 @@ void expect_keys(const Json& object, std::initializer_list<const char*> keys, co
     if (std::ranges::find(keys, key) == keys.end()) raise(ErrorCode::Corrupt, "{}: key \"{}\" is not known", where, key);
 }
 
-Turn read_turn(const Json& json, const std::string& where) {
+ChatTurn read_turn(const Json& json, const std::string& where) {
   expect_keys(json, {"role", "text", "ids"}, where);
-  Turn turn{};
+  ChatTurn turn{};
   expect(json["role"].is_string() && json["text"].is_string(), where, "role and text to be strings");
   const auto& role = json["role"].get_ref<const std::string&>();
   expect(role == "system" || role == "user" || role == "assistant", where, "a role of system, user or assistant");
@@ -54,30 +54,30 @@ Turn read_turn(const Json& json, const std::string& where) {
 
 }  // namespace
 
-TurnFormat::TurnFormat(const Tokenizer& tokenizer)
+ChatTurnFormat::ChatTurnFormat(const Tokenizer& tokenizer)
     : tokenizer_(&tokenizer),
       chat_(tokenizer),
       generation_prompt_(chat_.encode({})),
       im_end_(tokenizer.require_special("<|im_end|>")) {}
 
-Turn TurnFormat::rendered(Role role, std::string text) const {
+ChatTurn ChatTurnFormat::rendered(Role role, std::string text) const {
   std::vector<int32_t> ids = chat_.encode({{.role = role, .content = text}}, ChatEnd::Nothing);
   return {.role = role, .text = std::move(text), .ids = std::move(ids)};
 }
 
-Turn TurnFormat::system(std::string text) const { return rendered(Role::System, std::move(text)); }
-Turn TurnFormat::user(std::string text) const { return rendered(Role::User, std::move(text)); }
+ChatTurn ChatTurnFormat::system(std::string text) const { return rendered(Role::System, std::move(text)); }
+ChatTurn ChatTurnFormat::user(std::string text) const { return rendered(Role::User, std::move(text)); }
 
-Turn TurnFormat::assistant(std::span<const int32_t> sampled) const {
-  Turn turn{.role = Role::Assistant, .text = text_of(*tokenizer_, sampled), .ids = generation_prompt_};
+ChatTurn ChatTurnFormat::assistant(std::span<const int32_t> sampled) const {
+  ChatTurn turn{.role = Role::Assistant, .text = text_of(*tokenizer_, sampled), .ids = generation_prompt_};
   turn.ids.insert(turn.ids.end(), sampled.begin(), sampled.end());
   turn.ids.push_back(im_end_);
   return turn;
 }
 
-std::string TurnFormat::write(const std::vector<Turn>& turns) const {
+std::string ChatTurnFormat::write(const std::vector<ChatTurn>& turns) const {
   nlohmann::ordered_json messages = nlohmann::ordered_json::array();
-  for (const Turn& turn : turns) {
+  for (const ChatTurn& turn : turns) {
     nlohmann::ordered_json message;
     message["role"] = to_string(turn.role);
     message["text"] = turn.text;
@@ -90,7 +90,7 @@ std::string TurnFormat::write(const std::vector<Turn>& turns) const {
   return file.dump() + "\n";
 }
 
-void TurnFormat::check(const Turn& turn, const std::string& where) const {
+void ChatTurnFormat::check(const ChatTurn& turn, const std::string& where) const {
   if (turn.role != Role::Assistant) {
     expect(turn.ids == rendered(turn.role, turn.text).ids, where,
            "the ids that this model's tokeniser makes of its text; is the file of another model?");
@@ -104,17 +104,17 @@ void TurnFormat::check(const Turn& turn, const std::string& where) const {
   expect(text_of(*tokenizer_, sampled) == turn.text, where, "its text to be that of its ids; is the file of another model?");
 }
 
-std::vector<Turn> TurnFormat::parse(std::string_view text, const std::string& source) const {
+std::vector<ChatTurn> ChatTurnFormat::parse(std::string_view text, const std::string& source) const {
   const Json file = parse_json(text, source);
   expect_keys(file, {"format", "messages"}, source);
   if (file["format"] != kFormat)
     raise(ErrorCode::Corrupt, "{}: format is {}; expected \"{}\"", source, file["format"].dump(), kFormat);
   expect(file["messages"].is_array(), source, "messages to be a list");
-  std::vector<Turn> turns;
+  std::vector<ChatTurn> turns;
   Role next = Role::User;
   for (const Json& json : file["messages"]) {
     const std::string where = fmt::format("{}: message {}", source, turns.size());
-    Turn turn = read_turn(json, where);
+    ChatTurn turn = read_turn(json, where);
     if (turn.role != Role::System || !turns.empty()) {
       if (turn.role != next)
         raise(ErrorCode::Corrupt, "{}: its role is {}; expected {}", where, to_string(turn.role), to_string(next));
@@ -127,4 +127,4 @@ std::vector<Turn> TurnFormat::parse(std::string_view text, const std::string& so
   return turns;
 }
 
-}  // namespace kilin::cli
+}  // namespace kilin

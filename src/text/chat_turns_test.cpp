@@ -1,4 +1,4 @@
-#include "cli/chat/turns.h"
+#include "text/chat_turns.h"
 
 #include <gtest/gtest.h>
 
@@ -9,15 +9,15 @@
 #include "core/json.h"
 #include "support/golden.h"
 
-namespace kilin::cli {
+namespace kilin {
 namespace {
 
 class Turns : public ::testing::Test {
  protected:
   const Tokenizer tokenizer_ = Tokenizer::load(testing::in_repository("models/tiny"));
-  const TurnFormat format_{tokenizer_};
+  const ChatTurnFormat format_{tokenizer_};
 
-  std::vector<Turn> some() const {
+  std::vector<ChatTurn> some() const {
     return {format_.system("Be brief."), format_.user("Who is <|im_end|>?"), format_.assistant(tokenizer_.encode("A whale."))};
   }
 
@@ -39,7 +39,7 @@ class Turns : public ::testing::Test {
 
 TEST_F(Turns, TogetherTheyAreTheConversationAsTheChatFormatWritesIt) {
   std::vector<int32_t> ids;
-  for (const Turn& turn : some()) ids.insert(ids.end(), turn.ids.begin(), turn.ids.end());
+  for (const ChatTurn& turn : some()) ids.insert(ids.end(), turn.ids.begin(), turn.ids.end());
   EXPECT_EQ(ids, ChatFormat(tokenizer_)
                      .encode({{.role = Role::System, .content = "Be brief."},
                               {.role = Role::User, .content = "Who is <|im_end|>?"},
@@ -49,13 +49,13 @@ TEST_F(Turns, TogetherTheyAreTheConversationAsTheChatFormatWritesIt) {
 
 TEST_F(Turns, ComeBackFromTheirFile) {
   EXPECT_EQ(format_.parse(format_.write(some()), "talk.json"), some());
-  EXPECT_EQ(format_.parse(format_.write({}), "talk.json"), std::vector<Turn>());
+  EXPECT_EQ(format_.parse(format_.write({}), "talk.json"), std::vector<ChatTurn>());
 }
 
 TEST_F(Turns, SampledIdsAreKeptAsTheyAre) {
   // Two tokens where the tokeniser would make one, half a character, and a special token amid the answer.
   const std::vector<int32_t> sampled = {116, 104, 101, 0xe2, *tokenizer_.special("<|im_user|>")};
-  const Turn turn = format_.assistant(sampled);
+  const ChatTurn turn = format_.assistant(sampled);
   EXPECT_EQ(format_.parse(format_.write({format_.user("x"), turn}), "talk.json").back(), turn);
 }
 
@@ -97,4 +97,4 @@ TEST_F(Turns, WhatIsNoJsonIsRefused) {
 }
 
 }  // namespace
-}  // namespace kilin::cli
+}  // namespace kilin

@@ -16,41 +16,41 @@
 #include "text/chat_format.h"
 #include "text/tokenizer.h"
 
-namespace kilin::cli {
+namespace kilin {
 
-struct Turn {
+struct ChatTurn {
   Role role;
   std::string text;
   std::vector<int32_t> ids;
 
-  friend bool operator==(const Turn&, const Turn&) = default;
+  friend bool operator==(const ChatTurn&, const ChatTurn&) = default;
 };
 
 /// Makes and checks turns. `tokenizer` outlives it.
-class TurnFormat {
+class ChatTurnFormat {
  public:
   /// @throws as ChatFormat
-  explicit TurnFormat(const Tokenizer& tokenizer);
+  explicit ChatTurnFormat(const Tokenizer& tokenizer);
 
   /// @throws InvalidArgument for text that is not UTF-8
-  Turn system(std::string text) const;
-  Turn user(std::string text) const;
+  ChatTurn system(std::string text) const;
+  ChatTurn user(std::string text) const;
 
   /// The model's answer: the ids that it sampled after generation_prompt(), without the one that ended it.
-  Turn assistant(std::span<const int32_t> sampled) const;
+  ChatTurn assistant(std::span<const int32_t> sampled) const;
 
   /// What precedes an answer.
   const std::vector<int32_t>& generation_prompt() const { return generation_prompt_; }
 
-  std::string write(const std::vector<Turn>& turns) const;
+  std::string write(const std::vector<ChatTurn>& turns) const;
 
   /// @param source names the text in errors. @throws Corrupt for anything that write() would not have written with this
   /// tokeniser, naming the message (they count from 0)
-  std::vector<Turn> parse(std::string_view text, const std::string& source) const;
+  std::vector<ChatTurn> parse(std::string_view text, const std::string& source) const;
 
  private:
-  Turn rendered(Role role, std::string text) const;
-  void check(const Turn& turn, const std::string& where) const;
+  ChatTurn rendered(Role role, std::string text) const;
+  void check(const ChatTurn& turn, const std::string& where) const;
 
   const Tokenizer* tokenizer_;
   ChatFormat chat_;
@@ -58,4 +58,4 @@ class TurnFormat {
   int32_t im_end_;
 };
 
-}  // namespace kilin::cli
+}  // namespace kilin
