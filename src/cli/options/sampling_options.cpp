@@ -4,7 +4,7 @@
 #include <random>
 
 #include "cli/options/options.h"
-#include "core/error.h"
+#include "engine/sampling_defaults.h"
 
 namespace kilin::cli {
 
@@ -13,14 +13,12 @@ namespace {
 constexpr SamplingParams::Names kOptionNames = {
     .repetition_penalty = "--repetition-penalty", .temperature = "--temp", .top_p = "--top-p", .min_p = "--min-p"};
 
-// Either has these fields.
-template <typename Source>
-void overlay(const Source& source, SamplingParams& params) {
-  params.temperature = source.temperature.value_or(params.temperature);
-  params.top_p = source.top_p.value_or(params.top_p);
-  params.min_p = source.min_p.value_or(params.min_p);
-  params.repetition_penalty = source.repetition_penalty.value_or(params.repetition_penalty);
-  if (source.top_k) params.top_k = *source.top_k;
+void overlay(const SamplingFlags& flags, SamplingParams& params) {
+  params.temperature = flags.temperature.value_or(params.temperature);
+  params.top_p = flags.top_p.value_or(params.top_p);
+  params.min_p = flags.min_p.value_or(params.min_p);
+  params.repetition_penalty = flags.repetition_penalty.value_or(params.repetition_penalty);
+  if (flags.top_k) params.top_k = *flags.top_k;
 }
 
 }  // namespace
@@ -43,15 +41,7 @@ void SamplingFlags::validate() const {
 }
 
 SamplingParams SamplingFlags::params(const GenerationConfig& config, const std::filesystem::path& file) const {
-  SamplingParams params;
-  params.temperature = kDefaultTemperature;
-  overlay(config, params);
-  try {
-    params.validate();
-  } catch (const Error& error) {
-    raise(ErrorCode::Corrupt, "{}: {}", file.string(), error.what());
-  }
-  if (config.do_sample == false) params.temperature = 0;
+  SamplingParams params = default_sampling(config, file);
   overlay(*this, params);
   params.validate(kOptionNames);
   if (seed)

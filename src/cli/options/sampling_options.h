@@ -14,9 +14,6 @@ class App;
 
 namespace kilin::cli {
 
-/// Where neither command line nor checkpoint names a temperature.
-inline constexpr double kDefaultTemperature = 0.6;
-
 struct SamplingFlags {
   std::optional<double> temperature = {};
   std::optional<uint64_t> top_k = {};

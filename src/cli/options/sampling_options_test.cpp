@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "engine/sampling_defaults.h"
 
 namespace kilin::cli {
 namespace {
