@@ -50,7 +50,8 @@ class MappedFile {
 /// Writes to a temporary file beside the target, which commit() renames into place; without commit() the target stays as it
 /// was. A target that is a symbolic link stays one: what it names is replaced, or made if it is not there. Several writers of
 /// one target, in one process or several, do not disturb each other: the last to commit wins. The file's permissions are those
-/// that the umask leaves any new file. Temporary files of writers that were killed are removed by the next one.
+/// that the umask leaves any new file. Temporary files of writers that were killed are removed by the next one. Errors name the
+/// target as it was asked for.
 class AtomicFile {
  public:
   /// @throws InvalidArgument if the target is a folder, a device or a pipe; NotFound, Io
@@ -76,7 +77,8 @@ class AtomicFile {
   void commit();
 
  private:
-  std::filesystem::path target_;
+  std::filesystem::path asked_;   // the target by its name in messages
+  std::filesystem::path target_;  // where links lead
   std::filesystem::path temporary_;
   int descriptor_ = -1;
 };
