@@ -14,8 +14,8 @@
 
 namespace kilin {
 
-/// A tensor as it lies in a file: row-major, little-endian, aligned to its element; blocks run along the last axis. The bytes
-/// live as long as the store that gave it.
+/// A tensor as it lies in a file: row-major, little-endian, at any address; blocks run along the last axis. The bytes live as
+/// long as the store that gave it.
 struct StoredTensor {
   std::string name;
   StorageFormat format = DType::f32;

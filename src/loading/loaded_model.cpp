@@ -60,6 +60,7 @@ void LoadedModel::load_weights(const ModelConfig& config, const LoadOptions& opt
   WeightSource source = WeightSource::open(store, config, packing);
   weights = source.store();
   packs = source.packs();
+  copies = source.copies();
   weight_bytes_ = bytes_in_use(*weights, source.plan());
   const bool packed_before = !packs || packs->is_complete();
   model = KimiLinearForCausalLM::load(source, config, [&](size_t done, size_t total) {
