@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "checkpoint/gguf_file.h"
 #include "core/error.h"
 #include "core/json.h"
 
@@ -51,8 +52,8 @@ Checkpoint::Checkpoint(const fs::path& folder, Shards shards) : folder_(folder),
   if (has_single && has_index)
     raise(ErrorCode::Corrupt, "{}: holds both {} and {}; expected one of them", source_, kSingle, kIndex);
   if (!has_single && !has_index)
-    raise(ErrorCode::NotFound, "{}: holds neither {} nor {}; expected a checkpoint in Hugging Face's layout", source_, kSingle,
-          kIndex);
+    raise(ErrorCode::NotFound, "{}: holds neither {} nor {}{}; expected a checkpoint in Hugging Face's layout", source_,
+          kSingle, kIndex, gguf_hint(folder));
 
   if (has_index) {
     read_index(folder / kIndex);

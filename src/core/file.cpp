@@ -38,6 +38,15 @@ size_t size_of_regular_file(int fd, const std::filesystem::path& file) {
   return static_cast<size_t>(info.st_size);
 }
 
+// Large files of a repository that was cloned without Git LFS are a few lines of text in their place.
+void refuse_git_lfs_pointer(std::string_view start, size_t size, const std::filesystem::path& file) {
+  constexpr size_t kLargestPointer = 1024;  // by its specification
+  if (size < kLargestPointer && start.starts_with("version https://git-lfs.github.com/spec/"))
+    raise(ErrorCode::NotFound,
+          "{}: is a Git LFS pointer of {} bytes, not the file itself; `git lfs pull` in its folder gets it", file.string(),
+          size);
+}
+
 // Where the chain of symbolic links that `target` may be ends: at a file, or at a name that is free.
 std::filesystem::path end_of_links(const std::filesystem::path& target) {
   std::filesystem::path path = target;
@@ -131,12 +140,14 @@ std::string read_file(const std::filesystem::path& file) {
     if (n == 0) text.resize(done);  // it shrank meanwhile
     done += static_cast<size_t>(n);
   }
+  refuse_git_lfs_pointer(text, text.size(), file);
   return text;
 }
 
 MappedFile::MappedFile(const std::filesystem::path& file) : path_(file) {
   const Descriptor descriptor{open_to_read(file)};
   *this = MappedFile(file, descriptor.fd, size_of_regular_file(descriptor.fd, file));
+  refuse_git_lfs_pointer({reinterpret_cast<const char*>(data_), size_}, size_, file);
 }
 
 // Shared: a private mapping need not show what is written later.

@@ -10,7 +10,7 @@
 
 namespace kilin {
 
-/// The bytes of a file. @throws NotFound, Io
+/// The bytes of a file. @throws NotFound if it is not there, or a Git LFS pointer in its place; Io
 std::string read_file(const std::filesystem::path& file);
 
 /// A page as large as one entry of the table above the page tables maps.
@@ -20,7 +20,7 @@ inline constexpr size_t kHugePage = size_t{2} << 20;
 /// program's fault (SIGBUS), as with every mapped file.
 class MappedFile {
  public:
-  /// @throws NotFound, Io
+  /// @throws as read_file
   explicit MappedFile(const std::filesystem::path& file);
   ~MappedFile();
   MappedFile(MappedFile&& other) noexcept;

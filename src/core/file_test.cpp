@@ -259,6 +259,18 @@ TEST(AtomicFile, LongerThanAFileSystemTakesIsAnErrorWithItsName) {
   expect_error(ErrorCode::Io, "target", [&] { file.resize(uint64_t{1} << 62); });  // beyond what any file system takes
 }
 
+TEST(File, AGitLfsPointerIsNotTheFileItself) {
+  const testing::TemporaryFolder folder;
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:" + std::string(64, 'a') + "\nsize 123\n";
+  write_plain(folder / "file", pointer);
+  expect_error(ErrorCode::NotFound, "file: is a Git LFS pointer", [&] { read_file(folder / "file"); });
+  expect_error(ErrorCode::NotFound, "file: is a Git LFS pointer", [&] { MappedFile(folder / "file"); });
+  write_plain(folder / "file", pointer + std::string(1024, 'x'));  // a text about pointers
+  EXPECT_EQ(read_file(folder / "file").size(), pointer.size() + 1024);
+  write_plain(folder / "file", " " + pointer);
+  EXPECT_EQ(text_of(MappedFile(folder / "file")), " " + pointer);
+}
+
 TEST(AtomicFile, NamesInErrorsWhatWasAskedForAndNeverItsTemporaryFile) {
   const testing::TemporaryFolder folder;
   fs::create_directory(folder / "elsewhere");
