@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/cpu_info.h"
+#include "loading/tokenizer_fit.h"
 
 namespace kilin {
 
@@ -38,7 +39,7 @@ LoadedModel LoadedModel::load(const std::filesystem::path& path, const LoadOptio
   const ModelConfig config = loaded.files->config();
   loaded.generation = loaded.files->generation(config);
   loaded.tokenizer = loaded.files->tokenizer();
-  if (loaded.tokenizer) loaded.tokenizer->require_vocabulary(config.vocab_size);
+  if (loaded.tokenizer) require_fit(*loaded.tokenizer, config);
   loaded.load_weights(config, options);
   loaded.stop_ids = stop_ids_of(config, loaded.generation, loaded.tokenizer.get());
   return loaded;
