@@ -138,6 +138,14 @@ std::vector<fs::path> Checkpoint::files() const {
   return files;
 }
 
+std::vector<const MappedFile*> Checkpoint::mapped_files() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<const MappedFile*> files;
+  for (const auto& [name, shard] : shards_)
+    if (shard->file) std::ranges::copy(shard->file->mapped_files(), std::back_inserter(files));
+  return files;
+}
+
 void Checkpoint::release(std::span<const std::byte> bytes) const {
   const std::lock_guard lock(mutex_);
   for (const auto& [name, shard] : shards_)  // those that do not hold the bytes leave them alone

@@ -160,6 +160,12 @@ std::optional<StoredTensor> GgufFile::find(std::string_view name) const {
   return tensors_[static_cast<size_t>(at - names_.begin())];
 }
 
+std::vector<const MappedFile*> GgufFile::mapped_files() const {
+  std::vector<const MappedFile*> files;
+  for (const MappedFile& part : mapped_) files.push_back(&part);
+  return files;
+}
+
 void GgufFile::release(std::span<const std::byte> bytes) const {
   for (const MappedFile& part : mapped_) part.release(bytes);  // those that do not hold the bytes leave them alone
 }

@@ -35,6 +35,7 @@ class GgufFile final : public TensorStore {
   std::optional<StoredTensor> find(std::string_view name) const override;
   const std::string& source() const override { return source_; }
   std::vector<std::filesystem::path> files() const override { return files_; }
+  std::vector<const MappedFile*> mapped_files() const override;
   void release(std::span<const std::byte> bytes) const override;
   void ask_for_huge_pages(std::span<const std::byte> bytes) const override;
 

@@ -48,6 +48,7 @@ class SafetensorsFile final : public TensorStore {
   std::optional<StoredTensor> find(std::string_view name) const override;
   const std::string& source() const override { return source_; }
   std::vector<std::filesystem::path> files() const override { return {mapped_.path()}; }
+  std::vector<const MappedFile*> mapped_files() const override { return {&mapped_}; }
   void release(std::span<const std::byte> bytes) const override { mapped_.release(bytes); }
   void ask_for_huge_pages(std::span<const std::byte> bytes) const override { mapped_.ask_for_huge_pages(bytes); }
 

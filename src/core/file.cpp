@@ -31,11 +31,15 @@ int open_to_read(const std::filesystem::path& file) {
   return fd;
 }
 
-size_t size_of_regular_file(int fd, const std::filesystem::path& file) {
+FileStamp stamp_of_regular_file(int fd, const std::filesystem::path& file) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) raise_errno(file.string());
   if (!S_ISREG(info.st_mode)) raise(ErrorCode::Io, "{}: not a regular file", file.string());
-  return static_cast<size_t>(info.st_size);
+  const auto nanoseconds = [](const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; };
+  return {.bytes = static_cast<uint64_t>(info.st_size),
+          .inode = info.st_ino,
+          .mtime_ns = nanoseconds(info.st_mtim),
+          .ctime_ns = nanoseconds(info.st_ctim)};
 }
 
 // Large files of a repository that was cloned without Git LFS are a few lines of text in their place.
@@ -132,7 +136,7 @@ void remove_leftovers(const std::filesystem::path& target) {
 
 std::string read_file(const std::filesystem::path& file) {
   const Descriptor descriptor{open_to_read(file)};
-  std::string text(size_of_regular_file(descriptor.fd, file), '\0');
+  std::string text(stamp_of_regular_file(descriptor.fd, file).bytes, '\0');
   for (size_t done = 0; done < text.size();) {
     const ssize_t n = ::read(descriptor.fd, text.data() + done, text.size() - done);
     if (n < 0 && errno == EINTR) continue;
@@ -146,12 +150,13 @@ std::string read_file(const std::filesystem::path& file) {
 
 MappedFile::MappedFile(const std::filesystem::path& file) : path_(file) {
   const Descriptor descriptor{open_to_read(file)};
-  *this = MappedFile(file, descriptor.fd, size_of_regular_file(descriptor.fd, file));
+  *this = MappedFile(file, descriptor.fd);
   refuse_git_lfs_pointer({reinterpret_cast<const char*>(data_), size_}, size_, file);
 }
 
 // Shared: a private mapping need not show what is written later.
-MappedFile::MappedFile(std::filesystem::path path, int descriptor, size_t size) : path_(std::move(path)), size_(size) {
+MappedFile::MappedFile(std::filesystem::path path, int descriptor)
+    : path_(std::move(path)), stamp_(stamp_of_regular_file(descriptor, path_)), size_(stamp_.bytes) {
   if (size_ == 0) return;
   void* p = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor, 0);
   if (p == MAP_FAILED) raise_errno(path_.string());
@@ -179,10 +184,14 @@ MappedFile::~MappedFile() {
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : path_(std::move(other.path_)),
+      stamp_(other.stamp_),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
+  std::swap(stamp_, other.stamp_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   return *this;
@@ -236,7 +245,7 @@ void AtomicFile::write_at(uint64_t offset, std::span<const std::byte> bytes) con
   }
 }
 
-MappedFile AtomicFile::map() const { return {target_, descriptor_, size_of_regular_file(descriptor_, asked_)}; }
+MappedFile AtomicFile::map() const { return {asked_, descriptor_}; }
 
 void AtomicFile::commit() {
   if (::fsync(descriptor_) != 0) raise_not_written(asked_, target_);

@@ -13,6 +13,16 @@ namespace kilin {
 /// The bytes of a file. @throws NotFound if it is not there, or a Git LFS pointer in its place; Io
 std::string read_file(const std::filesystem::path& file);
 
+/// What the system knows of a file without reading it. Each change of its bytes changes the ctime, which no program can set; a
+/// file that another was moved or copied over has another inode or ctime.
+struct FileStamp {
+  uint64_t bytes = 0;
+  uint64_t inode = 0;
+  int64_t mtime_ns = 0;
+  int64_t ctime_ns = 0;
+  bool operator==(const FileStamp&) const = default;
+};
+
 /// A page as large as one entry of the table above the page tables maps.
 inline constexpr size_t kHugePage = size_t{2} << 20;
 
@@ -29,6 +39,9 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::filesystem::path& path() const { return path_; }
 
+  /// As it was when the file was mapped, before a byte of it was read.
+  const FileStamp& stamp() const { return stamp_; }
+
   /// Takes the pages that hold `part` out of this process's memory: they are read from the file again when somebody looks at
   /// them. What does not lie within bytes() is left alone.
   void release(std::span<const std::byte> part) const;
@@ -39,10 +52,11 @@ class MappedFile {
 
  private:
   friend class AtomicFile;
-  MappedFile(std::filesystem::path path, int descriptor, size_t size);
+  MappedFile(std::filesystem::path path, int descriptor);
   void advise(std::span<const std::byte> part, size_t page, int advice) const;
 
   std::filesystem::path path_;
+  FileStamp stamp_;
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
 };

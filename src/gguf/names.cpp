@@ -125,6 +125,7 @@ class GgufView final : public TensorStore {
   const std::vector<std::string>& names() const override { return names_; }
   const std::string& source() const override { return gguf_->source(); }
   std::vector<std::filesystem::path> files() const override { return gguf_->files(); }
+  std::vector<const MappedFile*> mapped_files() const override { return gguf_->mapped_files(); }
   void release(std::span<const std::byte> bytes) const override { gguf_->release(bytes); }
   void ask_for_huge_pages(std::span<const std::byte> bytes) const override { gguf_->ask_for_huge_pages(bytes); }
 

@@ -48,12 +48,12 @@ LoadedModel LoadedModel::load(const std::filesystem::path& path, const LoadOptio
 void LoadedModel::load_weights(const ModelConfig& config, const LoadOptions& options) {
   ThreadPool pool(options.threads == 0 ? usable_threads() : options.threads);
   const std::shared_ptr<const TensorStore> store = files->weights(config);
-  const PackOrigin origin = {.sources = store->files(), .quantize = options.quantize};
+  const PackOrigin origin = {.weights = store, .quantize = options.quantize};
   PackOptions packing;
   packing.quantize = options.quantize;
   packing.pool = &pool;
   packing.place = [&](const PackPlan& plan) {
-    return place_packs(options.pack_cache, path(), plan, origin, MemoryInfo::detect());
+    return place_packs(options.pack_cache, path(), plan, origin, MemoryInfo::detect(), &pool);
   };
   packing.progress = [&](uint64_t done, uint64_t total) {
     if (options.progress) options.progress(LoadStage::Packing, done, total);

@@ -98,6 +98,24 @@ class Verify(ProgramTest):
             self.assertIn(f"{folder / name}: is a Git LFS pointer", message)
             self.assertIn("is a Git LFS pointer", kilin("verify", folder, "--files-only").stdout.decode())
 
+    def test_packed_weights_that_rotted_are_found_and_made_anew(self):
+        packs = self.temporary_folder()
+        load = ("generate", TINY, "--ids", "5,17", "-n", "3", "--temp", "0", "--quantize", "q8_0", "--pack-cache", packs)
+        right = self.output(*load)
+        verify = ("verify", TINY, "--files-only", "--pack-cache", packs)
+        self.assertIn("ok       packed weights", self.output(*verify))
+        [file] = packs.iterdir()
+        good = file.read_bytes()
+        for at in (len(good) // 2, len(good) - 1):
+            file.write_bytes(good[:at] + bytes([good[at] ^ 64]) + good[at + 1:])
+            result = kilin(*verify)
+            self.assertEqual(result.returncode, FAILURE)
+            self.assertRegex(result.stdout.decode(), r"FAILED +packed weights .*: 1 of \d+ matrices are not what was packed")
+        self.assertEqual(self.output(*load, "--check-pack-cache"), right)
+        self.assertEqual(file.read_bytes(), good)
+        file.write_bytes(good[:-1])
+        self.assertIn("the next load makes it anew", self.output(*verify))
+
     def test_files_alone_can_be_checked(self):
         told = self.json("verify", TINY, "--files-only", "--json")
         self.assertTrue(told["ok"])
