@@ -161,6 +161,7 @@ MappedFile::MappedFile(std::filesystem::path path, int descriptor)
   void* p = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor, 0);
   if (p == MAP_FAILED) raise_errno(path_.string());
   data_ = static_cast<const std::byte*>(p);
+  range_ = MappedRange(bytes(), path_);
 }
 
 // Neighbours lose no more than a place in memory.
@@ -180,6 +181,7 @@ void MappedFile::advise(std::span<const std::byte> part, size_t page, int advice
 }
 
 MappedFile::~MappedFile() {
+  range_ = {};  // before another mapping can take its place
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
@@ -187,13 +189,15 @@ MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)),
       stamp_(other.stamp_),
       data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
+      size_(std::exchange(other.size_, 0)),
+      range_(std::move(other.range_)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(stamp_, other.stamp_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(range_, other.range_);
   return *this;
 }
 

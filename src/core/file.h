@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/mapped_ranges.h"
+
 namespace kilin {
 
 /// The bytes of a file. @throws NotFound if it is not there, or a Git LFS pointer in its place; Io
@@ -26,8 +28,8 @@ struct FileStamp {
 /// A page as large as one entry of the table above the page tables maps.
 inline constexpr size_t kHugePage = size_t{2} << 20;
 
-/// A file's bytes, mapped to read. They stay valid while it lives; a file that another program shortens meanwhile is that
-/// program's fault (SIGBUS), as with every mapped file.
+/// A file's bytes, mapped to read. They stay valid while it lives. Reading those of a file that was shortened meanwhile, or
+/// can't be read any more, is a SIGBUS, as with every mapped file: explain_lost_mapped_files() says which file it was.
 class MappedFile {
  public:
   /// @throws as read_file
@@ -59,6 +61,7 @@ class MappedFile {
   FileStamp stamp_;
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
+  MappedRange range_;
 };
 
 /// Writes to a temporary file beside the target, which commit() renames into place; without commit() the target stays as it
