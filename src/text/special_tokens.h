@@ -23,7 +23,7 @@ std::vector<SpecialToken> published_special_tokens(size_t first_id);
 /// The special tokens that the text of a tokenizer_config.json names: those of `added_tokens_decoder`, and
 /// <|reserved_token_ID|> for each other id from `first_id` up to the larger of the 256th and the last one named. A file without
 /// that key has the published ones. @param source names the file in errors. @throws Corrupt for what is no such JSON, an id or
-/// a name that is none, and an id below `first_id`
+/// a name that is none, an id below `first_id`, and a published name further from it than published: tokens are missing
 std::vector<SpecialToken> parse_special_tokens(std::string_view json, std::string_view source, size_t first_id);
 
 /// Names and ids, one to one. Immutable, so const calls are thread-safe.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "inside/verify/check.h"
+#include "weights/pack_placement.h"
 
 namespace kilin {
 
@@ -16,10 +17,11 @@ struct VerifyOptions {
     Everything,
     FilesOnly,  ///< the model is not run
   } run = Run::Everything;
+  PackPlacement pack_cache = {};  ///< where files of packed weights are looked for
 };
 
-/// Runs the checks of the configuration, weights, tokenizer and answers in this order and reports each as it is done. Faults
-/// are checks that failed, not exceptions; what depends on one of them is skipped.
+/// Runs the checks of the configuration, weights, packed weights, tokenizer and answers in this order and reports each as it is
+/// done. Faults are checks that failed, not exceptions; what depends on one of them is skipped.
 std::vector<Check> verify_model(const std::filesystem::path& path, const VerifyOptions& options,
                                 const CheckReporter::Listener& listener = {});
 
