@@ -60,10 +60,11 @@ Engine::Engine(LoadedModel model, const EngineOptions& options)
           MemoryPools{RecurrentStatePool(model_.model.state_dimensions(), options.max_sequences),
                       LatentKvPool(model_.model.latent_dimensions(kv_type_of(options, activations_)), plan_.latent_pages)})),
       workspace_(plan_.workspace),
-      sampler_(kernels_, config().vocab_size),
+      sampler_(kernels_, config().vocab_size, pool_.size()),
       batch_(options.prefill_chunk + options.max_sequences, options.max_sequences) {
   fed_.reserve(options.max_sequences);
   running_.reserve(options.max_sequences);
+  rows_.reserve(kLogitRows);
 }
 
 ExecContext Engine::exec_context(Workspace& workspace, Taps* taps) {
@@ -191,18 +192,22 @@ void Engine::compute_batch() {
   auto logits = frame.matrix(kLogitRows, config().vocab_size);
   model_.model.forward(ctx, batch_.view(*pools_), hidden);
 
-  size_t row = 0;  // of `hidden`: the requests that sample, in the order of fed_
-  for (Fed& fed : fed_) {
-    if (!fed.samples) continue;
-    const size_t in_block = row % kLogitRows;
-    if (in_block == 0) {
-      const size_t rows = std::min(kLogitRows, hidden.rows() - row);
-      model_.model.logits(ctx, hidden.rows(row, row + rows), logits.rows(0, rows));
-    }
-    const Request& request = *fed.request;
+  auto next = fed_.begin();
+  for (size_t row = 0; row < hidden.rows(); row += kLogitRows) {
+    const size_t rows = std::min(kLogitRows, hidden.rows() - row);
+    model_.model.logits(ctx, hidden.rows(row, row + rows), logits.rows(0, rows));
     const StageScope stage = ctx.stage(Stage::Sampling);
-    fed.id = sampler_.sample(logits[in_block], request.params_.sampling, request.ids_, request.ids_.size());
-    ++row;
+    rows_.clear();
+    const auto first = next;  // the requests that sample have the rows of `hidden`, in the order of fed_
+    for (; rows_.size() < rows; ++next) {
+      if (!next->samples) continue;
+      const Request& request = *next->request;
+      rows_.push_back({logits[rows_.size()], &request.params_.sampling, request.ids_, request.ids_.size()});
+    }
+    sampler_.sample(pool_, rows_);
+    auto sampled = rows_.begin();
+    for (auto i = first; i != next; ++i)
+      if (i->samples) i->id = (sampled++)->id;
   }
   const double seconds = seconds_since(start);
   for (Fed& fed : fed_) {

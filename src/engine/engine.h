@@ -129,7 +129,8 @@ class Engine {
   std::deque<std::shared_ptr<Request>> waiting_;   // in order of arrival; without memory unless they continue a sequence
   std::vector<std::shared_ptr<Request>> running_;  // hold a slot and all the pages that they can need
   StepBatch batch_;
-  std::vector<Fed> fed_;  // this step's requests, in the order of the batch
+  std::vector<Fed> fed_;         // this step's requests, in the order of the batch
+  std::vector<SampleRow> rows_;  // of those that sample, some at a time
 };
 
 }  // namespace kilin
