@@ -41,10 +41,10 @@ void KdaBackend::forward(ExecContext& ctx, const ForwardBatch& batch, int layer,
                          const KdaInputs& inputs, MatView<float> heads) const {
   Workspace::Frame frame(ctx.workspace);
   const size_t threads = ctx.pool.size();
-  const KdaMemory memory = {.scratch = frame.array<float>(threads * scratch_floats(p)),
-                            .tiles = frame.array<float>(threads * tile_floats(p)),
-                            .scratch_each = scratch_floats(p),
-                            .tile_each = tile_floats(p)};
+  const KdaThreadMemory memory = {.scratch = frame.array<float>(threads * scratch_floats(p)),
+                                  .tiles = frame.array<float>(threads * tile_floats(p)),
+                                  .scratch_each = scratch_floats(p),
+                                  .tile_each = tile_floats(p)};
 
   const StageScope stage = ctx.stage(Stage::KdaRecurrence);
   ctx.count(conv_cost(batch, p));
