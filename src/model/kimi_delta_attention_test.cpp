@@ -133,8 +133,10 @@ class GoldenKda : public ::testing::TestWithParam<std::tuple<std::string, Forwar
   double tolerance() const { return name().starts_with("14") ? 5e-5 : 5e-6; }
 
   Layer layer(ActivationType activations = ActivationType::f32) const {
-    return {*weights_, testing::kda_config(kHidden, kHeads, kDim), case_->sequences(), activations,
-            testing::kernels_for(isa())};
+    return {*weights_,
+            testing::kda_config(kHidden, kHeads, kDim),
+            case_->sequences(),
+            {.activations = activations, .kernels = testing::kernels_for(isa())}};
   }
 
   std::unique_ptr<Overlay> weights_;
@@ -155,8 +157,7 @@ TEST_P(GoldenKda, OutputAndStatesAreTheReferences) {
   Layer attention = layer();
   c.set_initial_states(attention, true);
   Recorder recorder;
-  EXPECT_CLOSE_TO_MAX(attention.run(c.x, kHidden, c.cu_seqlens, mode(), 0, &recorder), floats(c.file->require("out_fp32")),
-                      tolerance());
+  EXPECT_CLOSE_TO_MAX(attention.run(c.x, c.cu_seqlens, mode(), 0, &recorder), floats(c.file->require("out_fp32")), tolerance());
   EXPECT_CLOSE_TO_MAX(c.final_states(attention), floats(c.file->require("final_recurrent_state")), tolerance());
   const char* conv[] = {"final_conv_state_q", "final_conv_state_k", "final_conv_state_v"};
   for (size_t s = 0; s < 3; ++s)
@@ -176,7 +177,7 @@ TEST_P(GoldenKda, Bf16ActivationsStayWithinTheirTolerance) {
   const Case& c = *case_;
   Layer attention = layer(ActivationType::bf16);
   c.set_initial_states(attention, true);
-  EXPECT_CLOSE_TO_MAX(attention.run(c.x, kHidden, c.cu_seqlens, mode()), floats(c.file->require("out_fp32")), 1.5e-2);
+  EXPECT_CLOSE_TO_MAX(attention.run(c.x, c.cu_seqlens, mode()), floats(c.file->require("out_fp32")), 1.5e-2);
 }
 
 // The cases for which the reference was run without the convolutions' past too.
@@ -189,7 +190,7 @@ TEST_P(GoldenKdaWithoutConvolutionsPast, TheReferenceDiffersAsItShould) {
   const Case& c = *case_;
   Layer attention = layer();
   c.set_initial_states(attention, false);
-  EXPECT_CLOSE_TO_MAX(attention.run(c.x, kHidden, c.cu_seqlens, mode()), floats(c.file->require("out_fp32_zero_conv_state")),
+  EXPECT_CLOSE_TO_MAX(attention.run(c.x, c.cu_seqlens, mode()), floats(c.file->require("out_fp32_zero_conv_state")),
                       tolerance());
   EXPECT_CLOSE_TO_MAX(c.final_states(attention), floats(c.file->require("final_recurrent_state_zero_conv_state")), tolerance());
 }

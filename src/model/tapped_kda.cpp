@@ -42,7 +42,7 @@ void show_conv_states(ExecContext& ctx, const ForwardBatch& batch, const KdaLaye
 Tensor recur_by_token(const ForwardBatch& batch, size_t state_layer, const KdaParameters& p, const KdaStages& stages,
                       const KdaThreadMemory& memory) {
   const size_t d = p.head_dim;
-  Tensor states(DType::f32, {batch.tokens(), p.heads, d, d});
+  Tensor states(DType::f32, {batch.cu_seqlens.back(), p.heads, d, d});
   stages.for_each_head([&](size_t n, size_t h, size_t worker) {
     for (size_t t = batch.cu_seqlens[n]; t < batch.cu_seqlens[n + 1]; ++t) {
       stages.recur(stages.in_place(n, h, t, t + 1), memory.scratch_of(worker));
