@@ -1,52 +1,18 @@
 #include "engine/memory_plan.h"
 
 #include <algorithm>
-#include <cstring>
-#include <map>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "core/reservation.h"
 #include "core/saturating.h"
-#include "core/shape.h"
-#include "weights/weight_map.h"
+#include "model/dry_run.h"
+#include "weights/blank_store.h"
 #include "weights/weight_source.h"
 
 namespace kilin {
 
 namespace {
-
-// All tensors of a model, and every one the same zeros: enough to build its modules and ask them what they need. The zeros are
-// address space, never touched but for the few vectors that loading copies.
-class BlankStore final : public TensorStore {
- public:
-  explicit BlankStore(const ModelConfig& config) {
-    size_t most = 0;
-    for (const ExpectedTensor& tensor : expected_tensors(config)) {
-      most = std::max(most, tensor.shape.elements() * size_of(tensor.published_dtype()));
-      tensors_.emplace(tensor.name, std::pair(tensor.published_dtype(), tensor.shape));
-    }
-    zeros_ = Reservation(most, "plan of the weights");
-    for (const auto& [name, tensor] : tensors_) names_.push_back(name);
-  }
-
-  const std::vector<std::string>& names() const override { return names_; }
-  const std::string& source() const override { return source_; }
-  std::optional<StoredTensor> find(std::string_view name) const override {
-    const auto at = tensors_.find(name);
-    if (at == tensors_.end()) return std::nullopt;
-    const auto& [dtype, shape] = at->second;
-    return StoredTensor{at->first, dtype, shape, {zeros_.data(), shape.elements() * size_of(dtype)}, source_};
-  }
-
- private:
-  std::map<std::string, std::pair<DType, Shape>, std::less<>> tensors_;
-  std::vector<std::string> names_;
-  std::string source_ = "plan";
-  Reservation zeros_;
-};
 
 // One layer of each kind: the workspace is that of the largest.
 ModelConfig one_layer_a_kind(const ModelConfig& config) {
@@ -70,7 +36,8 @@ uint64_t workspace_of_step(const KimiLinearForCausalLM& model, const MemoryUse& 
   const size_t tokens = use.prefill_chunk + use.sequences;
   return Workspace::rounded(tokens * model.config().hidden_size * sizeof(float)) +
          Workspace::rounded(kLogitRows * model.config().vocab_size * sizeof(float)) +
-         model.workspace_bytes(tokens, kLogitRows, use.threads);
+         workspace_bytes(model,
+                         {.tokens = tokens, .logit_rows = kLogitRows, .threads = use.threads, .activations = use.activations});
 }
 
 MemoryPlan plan_with(uint64_t workspace, const ModelConfig& config, uint64_t weight_bytes, const MemoryUse& use) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "cache/latent_kv_pool.h"
@@ -19,6 +20,7 @@ struct MemoryUse {
   size_t context_tokens = 4096;  ///< of all sequences together
   size_t prefill_chunk = 2048;
   size_t threads = 1;
+  std::optional<ActivationType> activations = {};  ///< unset: whichever takes most memory
 };
 
 /// Bytes. A sum that does not fit into 64 bits counts as the largest number.

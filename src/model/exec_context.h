@@ -1,6 +1,7 @@
 // What a forward pass runs on: the one thing that is passed everywhere.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -18,6 +19,7 @@ namespace kilin {
 /// for weights of bf16, int8 for weights in panels; products with others read fp32. With either, queries and exponentials that
 /// are multiplied with latents of bf16 (absorbed MLA) may be rounded to bf16, too.
 enum class ActivationType : uint8_t { f32, bf16, int8 };
+inline constexpr std::array kActivationTypes = {ActivationType::f32, ActivationType::bf16, ActivationType::int8};
 
 std::string_view to_string(ActivationType type);
 /// @throws InvalidArgument naming the known ones

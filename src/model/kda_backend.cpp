@@ -67,9 +67,4 @@ void KdaBackend::forward(ExecContext& ctx, const ForwardBatch& batch, int layer,
   });
 }
 
-size_t KdaBackend::workspace_bytes(const KdaParameters& p, size_t, size_t threads) const {
-  return Workspace::rounded(threads * scratch_floats(p) * sizeof(float)) +
-         Workspace::rounded(threads * tile_floats(p) * sizeof(float));
-}
-
 }  // namespace kilin

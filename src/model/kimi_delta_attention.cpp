@@ -1,7 +1,5 @@
 #include "model/kimi_delta_attention.h"
 
-#include <algorithm>
-
 namespace kilin {
 
 namespace {
@@ -86,13 +84,6 @@ void KimiDeltaAttention::forward(ExecContext& ctx, const LinearRecurrentBackend&
 
   stage.next(Stage::KdaOutput);
   o_proj_.apply(ctx, ActivationRows(ctx, frame, heads), out);
-}
-
-size_t KimiDeltaAttention::workspace_bytes(const LinearRecurrentBackend& backend, size_t tokens, size_t threads) const {
-  const auto matrix = [&](size_t cols) { return Workspace::rounded(tokens * cols * sizeof(float)); };
-  return ActivationRows::workspace_bytes(tokens, hidden_) + matrix(3 * width_) + 2 * matrix(head_dim_) + 3 * matrix(width_) +
-         matrix(heads_) +
-         std::max(backend.workspace_bytes(parameters(), tokens, threads), ActivationRows::workspace_bytes(tokens, width_));
 }
 
 }  // namespace kilin

@@ -19,8 +19,6 @@ class KimiDeltaAttention {
   void forward(ExecContext& ctx, const LinearRecurrentBackend& backend, const ForwardBatch& batch, MatView<const float> x,
                MatView<float> out) const;
 
-  size_t workspace_bytes(const LinearRecurrentBackend& backend, size_t tokens, size_t threads) const;
-
  private:
   KdaParameters parameters() const;
 

@@ -63,14 +63,6 @@ void KimiLinearForCausalLM::set_recurrent_backend(std::shared_ptr<const LinearRe
   backend_ = backend ? std::move(backend) : std::make_shared<KdaBackend>();
 }
 
-size_t KimiLinearForCausalLM::workspace_bytes(size_t tokens, size_t logit_rows, size_t threads) const {
-  size_t layer_bytes = 0;
-  for (const KimiDecoderLayer& layer : layers_)
-    layer_bytes = std::max(layer_bytes, layer.workspace_bytes(*backend_, tokens, threads));
-  const size_t stream = Workspace::rounded(tokens * config_.hidden_size * sizeof(float));
-  return std::max(stream + layer_bytes, ActivationRows::workspace_bytes(logit_rows, config_.hidden_size));
-}
-
 RecurrentStatePool::Dimensions KimiLinearForCausalLM::state_dimensions(const ModelConfig& c) {
   return {.layers = c.kda_layers(),
           .heads = c.kda_num_heads,

@@ -34,9 +34,6 @@ class KimiLinearForCausalLM {
   /// Another backend for the KDA layers, such as one that records. Null puts the product's back.
   void set_recurrent_backend(std::shared_ptr<const LinearRecurrentBackend> backend);
 
-  /// The most that forward and logits take from the workspace for a batch of `tokens` tokens of which `logit_rows` want logits.
-  size_t workspace_bytes(size_t tokens, size_t logit_rows, size_t threads) const;
-
   RecurrentStatePool::Dimensions state_dimensions() const { return state_dimensions(config_); }
   LatentKvPool::Dimensions latent_dimensions(KvType type) const { return latent_dimensions(config_, type); }
   static RecurrentStatePool::Dimensions state_dimensions(const ModelConfig& config);

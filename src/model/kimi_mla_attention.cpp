@@ -15,8 +15,6 @@ constexpr size_t kDecodeRows = 16;  // rows that share the loops (Decode)
 
 size_t divide_up(size_t a, size_t b) { return (a + b - 1) / b; }
 
-size_t floats(size_t n) { return Workspace::rounded(n * sizeof(float)); }
-
 // Absorbed queries are inputs of a large product, and rounded as those are, to what the latents are of. With f32 nothing is.
 bool rounds_to_bf16(const ExecContext& ctx, const LatentKvPool& pool) {
   return ctx.activations != ActivationType::f32 && pool.dimensions().type == KvType::bf16;
@@ -83,9 +81,7 @@ void KimiMlaAttention::forward(ExecContext& ctx, const ForwardBatch& batch, MatV
 
   stage.next(Stage::MlaAttention);
   count_attention(ctx, batch);
-  for (size_t n = 0; n < batch.sequences.size(); ++n)
-    batch.pools->latents.write(latent_layer_, batch.sequences[n].pages, batch.sequences[n].start,
-                               latent.rows(batch.cu_seqlens[n], batch.cu_seqlens[n + 1]));
+  write_latents(ctx, batch, latent);
   if (wants_staged_mla(ctx, layer_))
     staged_mla(ctx, batch, parameters(), q, heads);
   else
@@ -93,6 +89,16 @@ void KimiMlaAttention::forward(ExecContext& ctx, const ForwardBatch& batch, MatV
   ctx.tap_heads(Value::AttentionHeadOutputs, layer_, heads, heads_);
   stage.next(Stage::MlaOutput);
   o_proj_.apply(ctx, ActivationRows(ctx, frame, heads), out);
+}
+
+void KimiMlaAttention::write_latents(ExecContext& ctx, const ForwardBatch& batch, MatView<const float> latent) const {
+  for (size_t n = 0; n < batch.sequences.size(); ++n) {
+    const SequenceSpan& sequence = batch.sequences[n];
+    const MatView<const float> rows = latent.rows(batch.cu_seqlens[n], batch.cu_seqlens[n + 1]);
+    ctx.pool.parallel_for(rows.rows(), grain(2 * latent_width()), [&](const Slice& s) {
+      batch.pools->latents.write(latent_layer_, sequence.pages, sequence.start + s.begin, rows.rows(s.begin, s.end));
+    });
+  }
 }
 
 // Each sequence in its own mode.
@@ -172,9 +178,13 @@ void KimiMlaAttention::extend(ExecContext& ctx, const ForwardBatch& batch, size_
   auto max = frame.matrix(rows, heads_), sum = frame.matrix(rows, heads_);  // running softmax of every row and head
   const std::span<float> scratch = frame.array<float>(ctx.pool.size() * mla_extend_scratch(kQueryRows, query_dim()));
   const size_t scratch_each = mla_extend_scratch(kQueryRows, query_dim());
-  std::fill_n(max.data(), rows * heads_, -std::numeric_limits<float>::infinity());
-  std::fill_n(sum.data(), rows * heads_, 0.0f);
-  for (size_t r = 0; r < rows; ++r) std::ranges::fill(heads[r], 0.0f);
+  ctx.pool.parallel_for(rows, grain(heads_ * value_), [&](const Slice& s) {
+    for (size_t r = s.begin; r < s.end; ++r) {
+      std::ranges::fill(max[r], -std::numeric_limits<float>::infinity());
+      std::ranges::fill(sum[r], 0.0f);
+      std::ranges::fill(heads[r], 0.0f);
+    }
+  });
 
   for (size_t block = 0; block < stop; block += kMlaBlock) {
     const size_t keys = std::min(kMlaBlock, stop - block);
@@ -291,24 +301,6 @@ void KimiMlaAttention::decode(ExecContext& ctx, const ForwardBatch& batch, size_
       }
     });
   }
-}
-
-size_t KimiMlaAttention::extend_bytes(size_t tokens, size_t threads) const {
-  return floats(kMlaBlock * latent_width()) + floats(kMlaBlock * heads_ * (nope_ + value_)) + 2 * floats(tokens * heads_) +
-         floats(threads * mla_extend_scratch(kQueryRows, query_dim()));
-}
-
-size_t KimiMlaAttention::decode_bytes(size_t tokens, size_t threads) const {
-  const size_t rows = std::min(tokens, kDecodeRows);
-  return 2 * floats(rows * heads_ * rank_) + 2 * floats(rows * heads_) + 2 * floats(kWave * heads_) +
-         floats(heads_ * wave_width()) + floats(threads * mla_decode_scratch(heads_, latent_width()));
-}
-
-size_t KimiMlaAttention::workspace_bytes(size_t tokens, size_t threads) const {
-  return ActivationRows::workspace_bytes(tokens, hidden_) + floats(tokens * heads_ * query_dim()) +
-         floats(tokens * latent_width()) + floats(tokens * heads_ * value_) +
-         std::max({ActivationRows::workspace_bytes(tokens, heads_ * value_), extend_bytes(tokens, threads),
-                   decode_bytes(tokens, threads)});
 }
 
 }  // namespace kilin

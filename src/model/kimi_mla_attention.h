@@ -20,14 +20,13 @@ class KimiMlaAttention {
   /// which ranks hold parts: the caller reduces.
   void forward(ExecContext& ctx, const ForwardBatch& batch, MatView<const float> x, MatView<float> out) const;
 
-  size_t workspace_bytes(size_t tokens, size_t threads) const;
-
  private:
   static constexpr size_t kWave = 64;  // blocks of the past whose partial softmaxes are held at once (Decode)
 
   MlaParameters parameters() const;
   void show_queries(ExecContext& ctx, const ForwardBatch& batch, MatView<float> q) const;
 
+  void write_latents(ExecContext& ctx, const ForwardBatch& batch, MatView<const float> latent) const;
   void attend(ExecContext& ctx, const ForwardBatch& batch, MatView<const float> q, MatView<float> heads) const;
   /// Prompts: keys and values of each block of the past are decompressed, then read by all heads and rows.
   void extend(ExecContext& ctx, const ForwardBatch& batch, size_t n, MatView<const float> q, MatView<float> heads) const;
@@ -48,8 +47,6 @@ class KimiMlaAttention {
   }
   /// Of a head's partial softmaxes over a wave of blocks; a cache line more, lest those of all heads share a few lines.
   size_t wave_width() const { return kWave * rank_ + 16; }
-  size_t extend_bytes(size_t tokens, size_t threads) const;
-  size_t decode_bytes(size_t tokens, size_t threads) const;
 
   Linear q_proj_;              // [heads x (nope + rope), hidden]
   Linear kv_a_proj_with_mqa_;  // [rank + rope, hidden]

@@ -24,9 +24,4 @@ void KimiMlp::forward(ExecContext& ctx, const ActivationRows& x, MatView<float> 
   down_proj_.apply(ctx, ActivationRows(ctx, frame, gate), out);
 }
 
-size_t KimiMlp::workspace_bytes(size_t tokens) const {
-  const size_t matrix = Workspace::rounded(tokens * gate_proj_.out_features() * sizeof(float));
-  return 2 * matrix + ActivationRows::workspace_bytes(tokens, gate_proj_.out_features());
-}
-
 }  // namespace kilin

@@ -20,8 +20,6 @@ class KimiMlp {
   /// x [T, hidden] -> out [T, hidden]. Ranks hold parts of the sum: the caller reduces.
   void forward(ExecContext& ctx, const ActivationRows& x, MatView<float> out) const;
 
-  size_t workspace_bytes(size_t tokens) const;
-
  private:
   Linear gate_proj_, up_proj_;  // [intermediate, hidden]
   Linear down_proj_;            // [hidden, intermediate]

@@ -60,7 +60,7 @@ void KimiMoe::forward(ExecContext& ctx, const ActivationRows& x, MatView<float> 
   if (ctx.taps != nullptr) check_ids(routing.ids);  // a tap may have written them
   ctx.tap(Value::ExpertWeights, layer_, routing.weights);
 
-  const Dispatch dispatch = sort_by_expert(frame, routing.ids);
+  const Dispatch dispatch = sort_by_expert(ctx, frame, routing.ids);
   stage.next(Stage::Experts);
   run_experts(ctx, dispatch, x, expert_out);
   if (ctx.wants(Value::ExpertOutputs, layer_))
@@ -114,13 +114,19 @@ void KimiMoe::check_ids(MatView<const int32_t> ids) const {
               experts_.size() - 1);
 }
 
-// A counting sort: rows of one expert become neighbours, in order of token.
-KimiMoe::Dispatch KimiMoe::sort_by_expert(Workspace::Frame& frame, MatView<const int32_t> ids) const {
+// Takes memory for as many blocks as there can be, wherever the rows go: a step's memory depends on no value.
+KimiMoe::Dispatch KimiMoe::sort_by_expert(ExecContext& ctx, Workspace::Frame& frame, MatView<const int32_t> ids) const {
   const size_t rows = ids.rows() * ids.cols();
   Dispatch d = {.token_of = frame.array<uint32_t>(rows),
                 .sorted_row = frame.matrix<uint32_t>(ids.rows(), ids.cols()),
                 .blocks = frame.array<RowBlock>(max_blocks(rows, experts_.size()))};
-  const std::span<uint32_t> next = frame.array<uint32_t>(experts_.size() + 1);  // where the next row of an expert goes
+  const std::span<uint32_t> next = frame.array<uint32_t>(experts_.size() + 1);
+  ctx.pool.run_alone([&] { sort(ids, next, d); });
+  return d;
+}
+
+// A counting sort: rows of one expert become neighbours, in order of token. `next`: where the next row of an expert goes.
+void KimiMoe::sort(MatView<const int32_t> ids, std::span<uint32_t> next, Dispatch& d) const {
   std::ranges::fill(next, 0u);
   for (size_t t = 0; t < ids.rows(); ++t)
     for (int32_t e : ids[t]) ++next[static_cast<size_t>(e) + 1];
@@ -140,7 +146,6 @@ KimiMoe::Dispatch KimiMoe::sort_by_expert(Workspace::Frame& frame, MatView<const
       d.sorted_row[t][j] = row;
     }
   d.blocks = d.blocks.first(blocks);
-  return d;
 }
 
 // The tokens' rows, sorted by expert.
@@ -225,17 +230,6 @@ void KimiMoe::run_experts(ExecContext& ctx, const Dispatch& d, const ActivationR
   for_tiles(hidden_, intermediate_, [&](const Expert& e, size_t from, size_t to, size_t begin, size_t end) {
     matmul_tile(ctx.kernels, {e.w2, h, expert_out}, from, to, begin, end);
   });
-}
-
-size_t KimiMoe::workspace_bytes(size_t tokens) const {
-  const auto array = [](size_t n, size_t size = sizeof(float)) { return Workspace::rounded(n * size); };
-  const size_t rows = tokens * route_.top_k;
-  const size_t own = array(tokens * experts_.size()) + 2 * array(rows) + array(rows * hidden_) + array(tokens * hidden_) +
-                     2 * array(rows) + array(max_blocks(rows, experts_.size()), sizeof(RowBlock)) + array(experts_.size() + 1);
-  // Sorted rows of fp32; or rounded, and then the activated ones too.
-  const size_t in = std::max({array(rows * hidden_), bf16_rows_bytes(rows, hidden_) + bf16_rows_bytes(rows, intermediate_),
-                              int8_rows_bytes(rows, hidden_) + int8_rows_bytes(rows, intermediate_)});
-  return own + std::max(in + 2 * array(rows * intermediate_), shared_experts_.workspace_bytes(tokens));
 }
 
 }  // namespace kilin

@@ -16,8 +16,6 @@ class KimiMoe {
   /// x [T, hidden] -> out [T, hidden]. Ranks hold parts of the sum: the caller reduces.
   void forward(ExecContext& ctx, const ActivationRows& x, MatView<float> out) const;
 
-  size_t workspace_bytes(size_t tokens) const;
-
  private:
   struct Expert {
     PackedMatrix w1, w3;  // gate, up [intermediate, hidden]
@@ -41,7 +39,8 @@ class KimiMoe {
   };
 
   void check_ids(MatView<const int32_t> ids) const;
-  Dispatch sort_by_expert(Workspace::Frame& frame, MatView<const int32_t> ids) const;
+  Dispatch sort_by_expert(ExecContext& ctx, Workspace::Frame& frame, MatView<const int32_t> ids) const;
+  void sort(MatView<const int32_t> ids, std::span<uint32_t> next, Dispatch& dispatch) const;
   ProductRows gather(ExecContext& ctx, Workspace::Frame& frame, const Dispatch& dispatch, const ProductRows& x) const;
   void count_experts(ExecContext& ctx, const Dispatch& dispatch, const ProductRows& x) const;
   void run_experts(ExecContext& ctx, const Dispatch& dispatch, const ActivationRows& x, MatView<float> expert_out) const;

@@ -1,7 +1,6 @@
 // Matrix products with weights. None of the model's has a bias.
 #pragma once
 
-#include <algorithm>
 #include <string>
 
 #include "model/ops.h"
@@ -22,11 +21,6 @@ class ActivationRows {
 
   /// What a product reads whose weights go with `rounding`: exact unless that is the activations' type.
   ProductRows as(ActivationType rounding) const { return rounding == type_ ? rounded_ : exact_; }
-
-  /// The most that the constructor takes from the workspace, in whatever type.
-  static size_t workspace_bytes(size_t rows, size_t cols) {
-    return std::max(bf16_rows_bytes(rows, cols), int8_rows_bytes(rows, cols));
-  }
 
  private:
   MatView<const float> exact_;

@@ -34,15 +34,13 @@ class LinearRecurrentBackend {
   virtual std::string_view name() const = 0;
 
   /// Runs every sequence of the batch in its own mode and writes its new state and convolution tail back in place. A sequence
-  /// without tokens keeps every bit of both.
+  /// without tokens keeps every bit of both. Touches values in loops of ctx.pool only: a dry run skips those, to learn what is
+  /// taken from the workspace (model/dry_run.h).
   /// @param layer the layer in the model, for taps
   /// @param state_layer the layer among those that have states, for the pool
   /// @param heads [T, heads x V]: the output after the gated norm
   virtual void forward(ExecContext& ctx, const ForwardBatch& batch, int layer, size_t state_layer,
                        const KdaParameters& parameters, const KdaInputs& inputs, MatView<float> heads) const = 0;
-
-  /// What forward takes from the workspace for `tokens` tokens on `threads` threads.
-  virtual size_t workspace_bytes(const KdaParameters& parameters, size_t tokens, size_t threads) const = 0;
 };
 
 }  // namespace kilin

@@ -39,14 +39,12 @@ void round_to_bf16(ExecContext& ctx, MatView<const float> x, MatView<bf16> out);
 /// out = x as int8.
 void quantize_rows(ExecContext& ctx, MatView<const float> x, const Int8Rows& out);
 
-/// Memory for rows as bf16, and what it takes of a workspace. Between two rows lies an odd number of cache lines: at the widths
+/// Memory for rows as bf16. Between two rows lies an odd number of cache lines: at the widths
 /// of models, mostly powers of two, the rows of a tile would all want the same few lines of the first-level cache.
 MatView<bf16> take_bf16_rows(Workspace::Frame& frame, size_t rows, size_t cols);
-size_t bf16_rows_bytes(size_t rows, size_t cols);
 
-/// Memory for rows as int8, and what it takes of a workspace.
+/// Memory for rows as int8.
 Int8Rows take_int8_rows(Workspace::Frame& frame, size_t rows, size_t cols);
-size_t int8_rows_bytes(size_t rows, size_t cols);
 
 /// out[t] = table[ids[t]] as fp32.
 void gather_rows(ExecContext& ctx, const PackedMatrix& table, std::span<const int32_t> ids, MatView<float> out);

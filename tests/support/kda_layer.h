@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "model/dry_run.h"
 #include "model/kda_backend.h"
 #include "model/kimi_delta_attention.h"
 
@@ -43,15 +44,18 @@ struct KdaLayer {
   Floats run(const Floats& x, size_t hidden, const std::vector<size_t>& cu_seqlens, ForwardMode mode, size_t start = 0,
              Taps* taps = nullptr) {
     const size_t tokens = x.size() / hidden;
-    Workspace workspace(attention.workspace_bytes(backend, tokens, threads.size()));
     std::vector<SequenceSpan> spans;
     for (const StateHandle& handle : handles)
       spans.push_back({.mode = mode, .start = start, .state_slot = handle.slot(), .pages = {}});
     const std::vector<int32_t> ids(tokens);
     const ForwardBatch batch = {ids, cu_seqlens, spans, {}, &pools};
-    ExecContext ctx = {threads, kernels, communicator, workspace, taps, activation_type};
     Floats out(x.size());
-    attention.forward(ctx, backend, batch, {x.data(), tokens, hidden}, {out.data(), tokens, hidden});
+    const auto forward = [&](ExecContext& ctx) {
+      attention.forward(ctx, backend, batch, {x.data(), tokens, hidden}, {out.data(), tokens, hidden});
+    };
+    Workspace workspace(dry_run(threads.size(), activation_type, forward));
+    ExecContext ctx = {threads, kernels, communicator, workspace, taps, activation_type};
+    forward(ctx);
     return out;
   }
 

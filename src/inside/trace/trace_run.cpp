@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/float_mode.h"
+#include "model/dry_run.h"
 #include "model/ops.h"
 
 namespace kilin {
@@ -24,7 +25,7 @@ MemoryPools pools_for(Engine& engine, std::span<const TracePrompt> prompts, cons
 size_t workspace_for(Engine& engine, std::span<const TracePrompt> prompts) {
   size_t tokens = 0;
   for (const TracePrompt& prompt : prompts) tokens += prompt.ids.size();
-  return engine.loaded().model.workspace_bytes(tokens, tokens, engine.threads());
+  return workspace_bytes(engine.loaded().model, {.tokens = tokens, .logit_rows = tokens, .threads = engine.threads()});
 }
 
 class TraceRun final : public Taps {
