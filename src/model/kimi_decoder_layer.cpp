@@ -32,11 +32,11 @@ KimiDecoderLayer KimiDecoderLayer::load(WeightSource& source, const ModelConfig&
   return KimiDecoderLayer(
       c.is_kda(layer) ? Attention(KimiDeltaAttention::load(source, prefix + "self_attn.", c, number, of_kind))
                       : Attention(KimiMlaAttention::load(source, prefix + "self_attn.", c, number, of_kind)),
-      c.is_moe(layer) ? Mlp(KimiMoe::load(source, prefix + "block_sparse_moe.", c, number))
-                      : Mlp(KimiMlp::load(source, prefix + "mlp.", c.hidden_size, c.intermediate_size,
-                                          {.layer = number, .gate = Value::GateProj, .up = Value::UpProj})),
-      RmsNorm::load(source, prefix + "input_layernorm.weight", c.hidden_size, eps),
-      RmsNorm::load(source, prefix + "post_attention_layernorm.weight", c.hidden_size, eps), c.hidden_size, number);
+      c.is_moe(layer)
+          ? Mlp(KimiMoe::load(source, prefix + "block_sparse_moe.", c, number))
+          : Mlp(KimiMlp::load(source, prefix + "mlp.", {.layer = number, .gate = Value::GateProj, .up = Value::UpProj})),
+      RmsNorm::load(source, prefix + "input_layernorm.weight", eps),
+      RmsNorm::load(source, prefix + "post_attention_layernorm.weight", eps), c.hidden_size, number);
 }
 
 void KimiDecoderLayer::forward(ExecContext& ctx, const LinearRecurrentBackend& backend, const ForwardBatch& batch,

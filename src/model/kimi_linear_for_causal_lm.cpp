@@ -12,15 +12,15 @@ KimiLinearForCausalLM KimiLinearForCausalLM::load(WeightSource& source, const Mo
   KimiLinearForCausalLM m;
   m.config_ = config;
   m.backend_ = std::make_shared<KdaBackend>();
-  m.embed_tokens_ = source.table("model.embed_tokens.weight", config.vocab_size, config.hidden_size);
+  m.embed_tokens_ = source.table("model.embed_tokens.weight");
   size_t kda_layers = 0, mla_layers = 0;
   for (size_t layer = 0; layer < config.num_hidden_layers; ++layer) {
     m.layers_.push_back(KimiDecoderLayer::load(source, config, layer, config.is_kda(layer) ? kda_layers++ : mla_layers++));
     if (progress) progress(layer + 1, config.num_hidden_layers);
   }
-  m.norm_ = RmsNorm::load(source, "model.norm.weight", config.hidden_size, static_cast<float>(config.rms_norm_eps));
+  m.norm_ = RmsNorm::load(source, "model.norm.weight", static_cast<float>(config.rms_norm_eps));
   m.lm_head_ = config.tie_word_embeddings ? Linear(source.tied_matrix("lm_head.weight", m.embed_tokens_))
-                                          : Linear::load(source, "lm_head.weight", config.vocab_size, config.hidden_size);
+                                          : Linear::load(source, "lm_head.weight");
   source.finish();
   return m;
 }

@@ -44,7 +44,6 @@ void find_rows(const ForwardBatch& batch, size_t first, std::span<DecodeRow> row
 KimiMlaAttention KimiMlaAttention::load(WeightSource& source, const std::string& prefix, const ModelConfig& c, int layer,
                                         size_t latent_layer) {
   KimiMlaAttention a;
-  a.hidden_ = c.hidden_size;
   a.heads_ = c.num_attention_heads;
   a.nope_ = c.qk_nope_head_dim;
   a.rope_ = c.qk_rope_head_dim;
@@ -53,12 +52,12 @@ KimiMlaAttention KimiMlaAttention::load(WeightSource& source, const std::string&
   a.scale_ = 1.0f / std::sqrt(static_cast<float>(a.query_dim()));
   a.layer_ = layer;
   a.latent_layer_ = latent_layer;
-  a.q_proj_ = Linear::load(source, prefix + "q_proj.weight", a.heads_ * a.query_dim(), c.hidden_size);
-  a.kv_a_proj_with_mqa_ = Linear::load(source, prefix + "kv_a_proj_with_mqa.weight", a.latent_width(), c.hidden_size);
+  a.q_proj_ = Linear::load(source, prefix + "q_proj.weight");
+  a.kv_a_proj_with_mqa_ = Linear::load(source, prefix + "kv_a_proj_with_mqa.weight");
   // eps 1e-6, not rms_norm_eps: the published class's default, and what the weights were trained with.
-  a.kv_a_layernorm_ = RmsNorm::load(source, prefix + "kv_a_layernorm.weight", a.rank_, 1e-6f);
-  a.kv_b_proj_ = source.dense(prefix + "kv_b_proj.weight", a.heads_ * (a.nope_ + a.value_), a.rank_);
-  a.o_proj_ = Linear::load(source, prefix + "o_proj.weight", c.hidden_size, a.heads_ * a.value_);
+  a.kv_a_layernorm_ = RmsNorm::load(source, prefix + "kv_a_layernorm.weight", 1e-6f);
+  a.kv_b_proj_ = source.dense(prefix + "kv_b_proj.weight");
+  a.o_proj_ = Linear::load(source, prefix + "o_proj.weight");
   return a;
 }
 

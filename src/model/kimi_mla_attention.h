@@ -53,7 +53,7 @@ class KimiMlaAttention {
   RmsNorm kv_a_layernorm_;     // [rank]
   DenseMatrix kv_b_proj_;      // [heads x (nope + value), rank]
   Linear o_proj_;              // [hidden, heads x value]
-  size_t hidden_ = 0, heads_ = 0, nope_ = 0, rope_ = 0, value_ = 0, rank_ = 0;
+  size_t heads_ = 0, nope_ = 0, rope_ = 0, value_ = 0, rank_ = 0;
   float scale_ = 0;
   int layer_ = 0;
   size_t latent_layer_ = 0;

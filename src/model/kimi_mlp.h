@@ -14,8 +14,7 @@ struct MlpSites {
 class KimiMlp {
  public:
   /// @param prefix "model.layers.N.mlp." or "model.layers.N.block_sparse_moe.shared_experts."
-  static KimiMlp load(WeightSource& source, const std::string& prefix, size_t hidden, size_t intermediate,
-                      const MlpSites& sites);
+  static KimiMlp load(WeightSource& source, const std::string& prefix, const MlpSites& sites);
 
   /// x [T, hidden] -> out [T, hidden]. Ranks hold parts of the sum: the caller reduces.
   void forward(ExecContext& ctx, const ActivationRows& x, MatView<float> out) const;

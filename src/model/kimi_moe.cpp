@@ -24,19 +24,19 @@ KimiMoe KimiMoe::load(WeightSource& source, const std::string& prefix, const Mod
               .top_groups = c.topk_group,
               .renormalize = c.moe_renormalize,
               .scale = static_cast<float>(c.routed_scaling_factor)};
-  m.gate_ = ExactLinear::load(source, prefix + "gate.weight", c.num_experts, m.hidden_);
-  m.e_score_correction_bias_ = source.vector(prefix + "gate.e_score_correction_bias", c.num_experts);
+  m.gate_ = ExactLinear::load(source, prefix + "gate.weight");
+  m.e_score_correction_bias_ = source.parameter(prefix + "gate.e_score_correction_bias");
   for (size_t e = 0; e < c.num_experts; ++e) {
     const std::string expert = prefix + "experts." + std::to_string(e) + ".";
-    m.experts_.push_back({.w1 = source.matrix(expert + "w1.weight", m.intermediate_, m.hidden_),
-                          .w3 = source.matrix(expert + "w3.weight", m.intermediate_, m.hidden_),
-                          .w2 = source.matrix(expert + "w2.weight", m.hidden_, m.intermediate_)});
+    m.experts_.push_back({.w1 = source.matrix(expert + "w1.weight"),
+                          .w3 = source.matrix(expert + "w3.weight"),
+                          .w2 = source.matrix(expert + "w2.weight")});
   }
   m.rounding_ = rounding_of(m.experts_.front().w1);
   for (const Expert& e : m.experts_)
     for (const PackedMatrix* w : {&e.w1, &e.w3, &e.w2})
       if (rounding_of(*w) != m.rounding_) m.rounding_ = ActivationType::f32;
-  m.shared_experts_ = KimiMlp::load(source, prefix + "shared_experts.", m.hidden_, c.num_shared_experts * m.intermediate_,
+  m.shared_experts_ = KimiMlp::load(source, prefix + "shared_experts.",
                                     {.layer = layer, .gate = Value::SharedGateProj, .up = Value::SharedUpProj});
   return m;
 }

@@ -40,9 +40,7 @@ class BasicLinear {
  public:
   BasicLinear() = default;
   explicit BasicLinear(const PackedMatrix& weight) : weight_(weight) {}
-  static BasicLinear load(WeightSource& source, const std::string& name, size_t out_features, size_t in_features) {
-    return BasicLinear(source.matrix(name, out_features, in_features));
-  }
+  static BasicLinear load(WeightSource& source, const std::string& name) { return BasicLinear(source.matrix(name)); }
 
   size_t out_features() const { return weight_.rows(); }
 

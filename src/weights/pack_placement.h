@@ -12,12 +12,12 @@ namespace kilin {
 
 /// What --pack-cache asks for.
 struct PackPlacement {
-  enum class Where : uint8_t {
+  enum class Target : uint8_t {
     Auto,    ///< a file if the packs are more than half of the memory, so that they can be read from disk again and again
     Memory,  ///< never a file
     Folder,  ///< always a file, in `folder`
   };
-  Where where = Where::Auto;
+  Target target = Target::Auto;
   std::filesystem::path folder = {};
 
   /// "auto", "off" or a folder. @throws InvalidArgument for an empty text

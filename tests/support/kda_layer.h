@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "model/dry_run.h"
@@ -12,6 +14,9 @@ namespace kilin::testing {
 
 inline ModelConfig kda_config(size_t hidden, size_t heads, size_t head_dim) {
   ModelConfig c;
+  c.num_hidden_layers = 1;
+  c.attention_kinds = {AttentionKind::Kda};
+  c.feed_forward_kinds = {FeedForwardKind::Dense};
   c.hidden_size = hidden;
   c.kda_num_heads = heads;
   c.kda_head_dim = head_dim;
@@ -20,13 +25,26 @@ inline ModelConfig kda_config(size_t hidden, size_t heads, size_t head_dim) {
   return c;
 }
 
+// What the layer loads, by its own names: "q_proj.weight".
+inline std::vector<ExpectedTensor> kda_tensors(const ModelConfig& config) {
+  constexpr std::string_view kPrefix = "model.layers.0.self_attn.";
+  std::vector<ExpectedTensor> tensors;
+  for (ExpectedTensor& tensor : expected_tensors_of_layer(config, 0)) {
+    if (!tensor.name.starts_with(kPrefix)) continue;
+    tensor.name.erase(0, kPrefix.size());
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
 // A layer with its states, ready to run.
 struct KdaLayer {
   using Floats = std::vector<float>;
 
   KdaLayer(const TensorStore& store, const ModelConfig& config, size_t sequences,
            ActivationType activations = ActivationType::f32, const KernelChoice& choice = KernelChoice::from_environment())
-      : source(WeightSource::unchecked(std::shared_ptr<const TensorStore>(std::shared_ptr<void>(), &store))),
+      : source(
+            WeightSource::of_tensors(std::shared_ptr<const TensorStore>(std::shared_ptr<void>(), &store), kda_tensors(config))),
         attention(KimiDeltaAttention::load(source, "", config, 0, 0)),
         kernels(select_kernels(CpuInfo::detect(), choice)),
         pools{RecurrentStatePool({.layers = 1,
