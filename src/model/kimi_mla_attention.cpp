@@ -15,12 +15,13 @@ constexpr size_t kDecodeRows = 16;  // rows that share the loops (Decode)
 
 size_t divide_up(size_t a, size_t b) { return (a + b - 1) / b; }
 
-// Absorbed queries are inputs of a large product, and rounded as those are, to what the latents are of. With f32 nothing is.
+// Absorbed queries are the input of a large product too: with activations other than f32, they are rounded to bf16 where the
+// latents are bf16.
 bool rounds_to_bf16(const ExecContext& ctx, const LatentKvPool& pool) {
   return ctx.activations != ActivationType::f32 && pool.dimensions().type == KvType::bf16;
 }
 
-// One row that generates: the past that it reads, in blocks that count on from those of the rows before it.
+// A row that generates, and the past that it reads. Blocks are numbered through all rows.
 struct DecodeRow {
   std::span<const PageId> pages;
   size_t keys;
@@ -128,7 +129,7 @@ MlaParameters KimiMlaAttention::parameters() const {
           .latent_layer = latent_layer_};
 }
 
-// By head, as [heads, S, nope + rope] of each sequence: the other side of the keys.
+// Shows each sequence's queries as [heads, S, nope + rope], the shape of its keys.
 void KimiMlaAttention::show_queries(ExecContext& ctx, const ForwardBatch& batch, MatView<float> q) const {
   if (!ctx.wants(Value::AttentionQueries, layer_)) return;
   std::vector<TensorView> parts(batch.sequences.size());
@@ -140,8 +141,9 @@ void KimiMlaAttention::show_queries(ExecContext& ctx, const ForwardBatch& batch,
   ctx.taps->at_sequences({Value::AttentionQueries, layer_}, parts);
 }
 
-// Latents are written and read once, by a query and key: scores and the weighted sum, in the heads' own width or, absorbed, in
-// the latents'. Absorbed, all rows of a batch need kv_b_proj but once; decompression is counted where it is done.
+// Latents are written once, and read once by a sequence (Extend) or by each of its rows (Decode). Every pair of query and key
+// has a score and a part of the weighted sum, in the heads' own width or, in Decode, in the latents'. Decode reads kv_b_proj
+// once for all rows; Extend counts it where it decompresses.
 void KimiMlaAttention::count_attention(ExecContext& ctx, const ForwardBatch& batch) const {
   if (ctx.profile == nullptr) return;
   StageCost cost;
@@ -172,7 +174,7 @@ void KimiMlaAttention::extend(ExecContext& ctx, const ForwardBatch& batch, size_
   const size_t rows = q.rows(), start = sequence.start, stop = start + rows, kv_width = nope_ + value_;
   if (rows == 0) return;
   auto latents = frame.matrix(kMlaBlock, latent_width());  // [S, rank + rope] of one block, read back from the pool
-  // [heads, S, k_nope | v]: by head, because rows of all heads would stand a power of two apart and share a few lines of cache.
+  // [heads, S, k_nope | v]. By head: rows that hold all heads would lie a power of two apart and compete for a few cache lines.
   auto kv = frame.matrix(heads_ * kMlaBlock, kv_width);
   auto max = frame.matrix(rows, heads_), sum = frame.matrix(rows, heads_);  // running softmax of every row and head
   const std::span<float> scratch = frame.array<float>(ctx.pool.size() * mla_extend_scratch(kQueryRows, query_dim()));

@@ -28,10 +28,10 @@ class KimiMlaAttention {
 
   void write_latents(ExecContext& ctx, const ForwardBatch& batch, MatView<const float> latent) const;
   void attend(ExecContext& ctx, const ForwardBatch& batch, MatView<const float> q, MatView<float> heads) const;
-  /// Prompts: keys and values of each block of the past are decompressed, then read by all heads and rows.
+  /// For prompts: decompresses keys and values of each block of the past, which all rows then read.
   void extend(ExecContext& ctx, const ForwardBatch& batch, size_t n, MatView<const float> q, MatView<float> heads) const;
-  /// Generation: queries are taken into latent space and read the latents themselves. All rows, of whatever sequences, share
-  /// the loops; row 0 is row `first` of the batch.
+  /// For generation: takes the queries into latent space, where they read the latents as they are. Rows of several sequences
+  /// share the loops; row 0 of `q` is row `first` of the batch.
   void decode(ExecContext& ctx, const ForwardBatch& batch, size_t first, MatView<const float> q, MatView<float> heads) const;
 
   void count_attention(ExecContext& ctx, const ForwardBatch& batch) const;
@@ -45,7 +45,8 @@ class KimiMlaAttention {
   PackedMatrix value_rows(size_t head) const {
     return kv_b_proj_.view.slice_rows(head * (nope_ + value_) + nope_, (head + 1) * (nope_ + value_));
   }
-  /// Of a head's partial softmaxes over a wave of blocks; a cache line more, lest those of all heads share a few lines.
+  /// Floats that a head's partial softmaxes over a wave of blocks take. One cache line more than needed: at a power of two the
+  /// heads would compete for a few lines of the cache.
   size_t wave_width() const { return kWave * rank_ + 16; }
 
   Linear q_proj_;              // [heads x (nope + rope), hidden]

@@ -5,7 +5,7 @@
 
 namespace kilin {
 
-/// What taps know its inner values by.
+/// The names that taps have for a KimiMlp's inner values.
 struct MlpSites {
   int layer;
   Value gate, up;

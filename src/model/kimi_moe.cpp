@@ -85,7 +85,7 @@ void KimiMoe::sum_experts(ExecContext& ctx, const Dispatch& dispatch, const Rout
   });
 }
 
-// The same in two stages, between which a tap sees what each expert gives: products and sums that are not fused.
+// The same in two stages, so that a tap sees each expert's weighted output in between. Rounds once more than the fused form.
 void KimiMoe::sum_shown_experts(ExecContext& ctx, const Dispatch& dispatch, const Routing& routing,
                                 MatView<const float> expert_out, MatView<float> out) const {
   const size_t tokens = out.rows(), top_k = route_.top_k;
@@ -114,7 +114,7 @@ void KimiMoe::check_ids(MatView<const int32_t> ids) const {
               experts_.size() - 1);
 }
 
-// Takes memory for as many blocks as there can be, wherever the rows go: a step's memory depends on no value.
+// Takes memory for as many blocks as there can be: how much a step takes must not depend on the router's choice.
 KimiMoe::Dispatch KimiMoe::sort_by_expert(ExecContext& ctx, Workspace::Frame& frame, MatView<const int32_t> ids) const {
   const size_t rows = ids.rows() * ids.cols();
   Dispatch d = {.token_of = frame.array<uint32_t>(rows),

@@ -25,7 +25,7 @@ class KimiMoe {
     MatView<int32_t> ids;    // [T, top_k] ascending
     MatView<float> weights;  // [T, top_k]
   };
-  /// Some rows of one expert, which are neighbours once rows are sorted by expert.
+  /// Up to 64 neighbouring rows of one expert, once rows are sorted by expert.
   struct RowBlock {
     uint32_t expert;
     uint32_t begin, end;
@@ -52,7 +52,8 @@ class KimiMoe {
   ExactLinear gate_;                // [experts, hidden], fp32 arithmetic
   Tensor e_score_correction_bias_;  // [experts]: for the selection only
   std::vector<Expert> experts_;
-  ActivationType rounding_ = ActivationType::f32;  // what all matrices of all experts go with, else fp32
+  ActivationType rounding_ =
+      ActivationType::f32;  // what inputs of the experts are rounded to: fp32 unless all their matrices agree
   KimiMlp shared_experts_;
   RouteParams route_{};
   size_t hidden_ = 0, intermediate_ = 0;

@@ -8,10 +8,10 @@
 
 namespace kilin {
 
-/// What the rows of a product with `weight` can be rounded to, beside fp32.
+/// The type, beside fp32, that a product with `weight` can read its rows in.
 ActivationType rounding_of(const PackedMatrix& weight);
 
-/// The rows that several products read, as they are and as the activations' type has them: rounded once, not once a product.
+/// Rows that several products read: as they are, and rounded to the activations' type, once for all products.
 class ActivationRows {
  public:
   /// @param x must live as long as this. What is rounded is taken from `frame`.
@@ -19,7 +19,7 @@ class ActivationRows {
 
   MatView<const float> exact() const { return exact_; }
 
-  /// What a product reads whose weights go with `rounding`: exact unless that is the activations' type.
+  /// The rows for a product whose weight takes `rounding`: rounded if that is the activations' type, else exact.
   ProductRows as(ActivationType rounding) const { return rounding == type_ ? rounded_ : exact_; }
 
  private:
@@ -47,7 +47,7 @@ class BasicLinear {
   /// x [T, in], y [T, out]
   void apply(ExecContext& ctx, const ActivationRows& x, MatView<float> y) const { matmul(ctx, {product(x, y)}); }
 
-  /// What apply does, to share a loop with others.
+  /// The product alone, for a loop that it shares with others.
   Product product(const ActivationRows& x, MatView<float> y) const {
     if constexpr (inputs == Inputs::Exact)
       return product(x.exact(), y);

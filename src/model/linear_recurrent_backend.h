@@ -1,4 +1,4 @@
-// The seam between a linear-attention layer and the pools: who turns raw projections into head outputs and moves the states on.
+// The seam between a linear-attention layer and the pools: turns raw projections into head outputs and updates the states.
 #pragma once
 
 #include <string_view>

@@ -19,7 +19,7 @@ size_t bf16_stride(size_t cols) {
 size_t int8_scales(size_t cols) { return (cols + kInt8Group - 1) / kInt8Group; }
 size_t int8_sums(size_t cols) { return (cols + kInt8SumGroup - 1) / kInt8SumGroup; }
 
-// How a product is cut into tiles, and its first one in the loop. Neighbours share their columns of the weights.
+// A product's first tile in the loop, and how it is cut. Neighbouring tiles share columns of the weights.
 struct Tiling {
   size_t first = 0, row_tiles = 0, columns = 0;
 };

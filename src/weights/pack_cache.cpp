@@ -64,7 +64,7 @@ std::vector<std::byte> table_of(const PackPlan& plan, const PackOrigin& origin) 
   return table.all();
 }
 
-// A file that was found whole.
+// A pack file that an earlier load has completed.
 class CachedPacks final : public PackStore {
  public:
   CachedPacks(MappedFile map, size_t data_offset) : map_(std::move(map)), data_offset_(data_offset) {

@@ -24,9 +24,9 @@ struct PackPlacement {
   static PackPlacement parse(std::string_view text);
 };
 
-/// What a model's packs are called: two that can stand in one folder have different names.
-/// @param model its folder or file. @param in the folder that it is for; one that is not the model's own gets a mark of its
-/// path
+/// The name of a model's pack file in folder `in`. Unique there: outside of the model's own folder it contains a hash of the
+/// model's path.
+/// @param model its folder or file
 std::filesystem::path pack_file(const std::filesystem::path& model, const std::filesystem::path& in, const PackOrigin& origin);
 
 /// Makes room, or finds what an earlier load left. With Auto, a file stands beside the model where that can be written to, else

@@ -81,7 +81,7 @@ StoredTensor WeightSource::take(std::string_view name, bool (*is_read_so)(Weight
   return tensor;
 }
 
-// Rows that products read where the file has them, all of them each time.
+// Rows that products read in the mapped file: the whole matrix, every time.
 PackedMatrix WeightSource::in_place(const PackedMatrix& rows) const {
   store_->ask_for_huge_pages({rows.data(), rows.bytes()});
   return rows;
