@@ -45,13 +45,15 @@ ThreadPool::ThreadPool(size_t threads) : gate_(kClosed) {
     threads = std::max<size_t>(threads, 1);
     runs_ = std::vector<Run>(threads);
     workers_.reserve(threads - 1);
-    for (size_t worker = 1; worker < threads; ++worker) workers_.emplace_back([this, worker] { work(worker); });
+    for (size_t worker = 1; worker < threads; ++worker, ++size_) workers_.emplace_back([this, worker] { work(worker); });
   } catch (const std::exception& error) {  // system_error for want of threads; bad_alloc and length_error for want of memory
     stop();                                // a thread that is not joined would end the program
     raise(ErrorCode::ResourceExhausted, "cannot start {} threads: the system stopped at {} ({})", threads, size(),
           error.what());
   }
 }
+
+ThreadPool::ThreadPool(size_t threads, SkipsLoops) : size_(std::max<size_t>(threads, 1)), skips_loops_(true), gate_(kClosed) {}
 
 ThreadPool::~ThreadPool() { stop(); }
 
@@ -117,7 +119,7 @@ void ThreadPool::work(size_t worker) {
 }
 
 void ThreadPool::run(const Loop& loop) {
-  if (loop.n == 0) return;
+  if (loop.n == 0 || skips_loops_) return;
   FloatModeGuard float_mode;
   if (workers_.empty() || loop.n <= loop.grain) {
     for (size_t begin = 0; begin < loop.n; begin += loop.grain)

@@ -28,11 +28,15 @@ class ThreadPool {
   /// @param threads how many work on a loop, the caller among them; 0 counts as 1
   /// @throws ResourceExhausted if the system has no more threads, or no memory for them
   explicit ThreadPool(size_t threads);
+
+  /// Counts as so many threads and runs nothing: every loop ends at once. For a dry run of code whose work is in loops.
+  static ThreadPool that_skips_loops(size_t threads) { return {threads, SkipsLoops()}; }
+
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  size_t size() const { return workers_.size() + 1; }
+  size_t size() const { return size_; }
 
   /// Calls body(Slice) for slices of at most `grain` indices that cover [0, n) once; returns when all are done. Which thread
   /// takes which slice is chance, so a body must not let its results depend on that. Does not allocate. Rethrows the first
@@ -44,7 +48,16 @@ class ThreadPool {
          const_cast<void*>(static_cast<const void*>(&body)), n, grain == 0 ? 1 : grain});
   }
 
+  /// A loop of one index: body() on this thread. For work on values that can't be shared out.
+  template <typename Body>
+  void run_alone(Body&& body) {
+    parallel_for(1, 1, [&](const Slice&) { body(); });
+  }
+
  private:
+  struct SkipsLoops {};
+  ThreadPool(size_t threads, SkipsLoops);
+
   struct Loop {
     void (*call)(void* context, const Slice& slice) = nullptr;
     void* context = nullptr;
@@ -66,6 +79,8 @@ class ThreadPool {
   void stop();
 
   std::vector<std::thread> workers_;
+  size_t size_ = 1;
+  bool skips_loops_ = false;
   Loop loop_;
   std::exception_ptr error_;                    // the first one; written by whoever set has_error_
   std::vector<Run> runs_;                       // by thread

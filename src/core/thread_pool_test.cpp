@@ -175,5 +175,20 @@ TEST(ThreadPoolDeathTest, ThreadsThatCannotBeHadAreAnError) {
 }
 #endif
 
+TEST(ThreadPool, RunsAloneOnTheThreadThatAsks) {
+  ThreadPool pool(4);
+  std::thread::id ran_on;
+  pool.run_alone([&] { ran_on = std::this_thread::get_id(); });
+  EXPECT_EQ(ran_on, std::this_thread::get_id());
+}
+
+TEST(ThreadPool, OneThatSkipsLoopsCountsItsThreadsAndRunsNothing) {
+  ThreadPool pool = ThreadPool::that_skips_loops(1000);
+  EXPECT_EQ(pool.size(), 1000u);
+  EXPECT_EQ(ThreadPool::that_skips_loops(0).size(), 1u);
+  pool.parallel_for(100, 1, [](const Slice&) { ADD_FAILURE(); });
+  pool.run_alone([] { ADD_FAILURE(); });
+}
+
 }  // namespace
 }  // namespace kilin

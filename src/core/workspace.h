@@ -1,4 +1,5 @@
-// Scratch memory of a step: a bump arena whose frames give back all that they took. Sized once, at load.
+// Scratch memory of a step: a bump arena whose frames give back all that they took. Sized once, at load, by what a dry run
+// took.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,10 @@ namespace kilin {
 class Workspace {
  public:
   /// @param bytes the most that all open frames may hold together
-  explicit Workspace(size_t bytes) : memory_(bytes, "workspace") {}
+  explicit Workspace(size_t bytes);
+
+  /// Has no memory and no end: the addresses that it hands out must not be touched. For code of which only peak() is wanted.
+  static Workspace without_memory() { return Workspace(); }
 
   /// Takes memory until it is destroyed. Frames nest like the calls that open them.
   class Frame {
@@ -42,17 +46,21 @@ class Workspace {
     size_t mark_;
   };
 
-  size_t capacity() const { return memory_.bytes(); }
+  size_t capacity() const { return capacity_; }
   size_t used() const { return used_; }
   size_t peak() const { return peak_; }  ///< The most that was ever in use, bytes.
 
-  /// What `take(bytes)` costs: plans add these up.
+  /// What `take(bytes)` costs.
   static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
  private:
+  Workspace();
   void* take(size_t bytes);
+  void poison(size_t begin, size_t end);
 
-  Reservation memory_;
+  Reservation memory_;  // empty without memory
+  std::byte* begin_;
+  size_t capacity_;
   size_t used_ = 0;
   size_t peak_ = 0;
 };

@@ -90,5 +90,27 @@ TEST(Workspace, DebugBuildsFillItWithNansWhenTakenAndWhenGivenBack) {
 }
 #endif
 
+TEST(Workspace, WithoutMemoryItCountsWhatItWouldHold) {
+  Workspace counting = Workspace::without_memory(), holding(4096);
+  for (Workspace* workspace : {&counting, &holding}) {
+    Workspace::Frame outer(*workspace);
+    const float* first = outer.matrix(2, 17).data();
+    for (size_t n : {100u, 300u, 1u}) {
+      Workspace::Frame inner(*workspace);
+      EXPECT_EQ(inner.array<float>(n).data(), first + 48);
+    }
+  }
+  EXPECT_EQ(counting.used(), 0u);
+  EXPECT_EQ(counting.peak(), holding.peak());
+}
+
+TEST(Workspace, WithoutMemoryItHandsOutMoreThanAnyMachineHas) {
+  Workspace workspace = Workspace::without_memory();
+  Workspace::Frame frame(workspace);
+  frame.matrix(size_t{1} << 25, size_t{1} << 25);
+  EXPECT_EQ(workspace.peak(), size_t{1} << 52);
+  EXPECT_THROW(frame.matrix(size_t{1} << 40, size_t{1} << 40), Error);
+}
+
 }  // namespace
 }  // namespace kilin

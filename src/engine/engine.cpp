@@ -23,7 +23,8 @@ MemoryUse use_of(const EngineOptions& options, const Runner& runner, size_t max_
           .sequences = options.max_sequences,
           .pool_tokens = std::min(options.pool_tokens, options.max_sequences * max_sequence_tokens),
           .prefill_chunk = options.prefill_chunk,
-          .threads = runner.threads()};
+          .threads = runner.threads(),
+          .activations = runner.activations()};
 }
 
 std::shared_ptr<MemoryPools> pools_of(const KimiLinearForCausalLM& model, const MemoryPlan& plan, const EngineOptions& options,

@@ -120,7 +120,7 @@ TEST(EngineLoop, OthersComputeWhileATapOfAStepOutsideItWaits) {
   const KimiLinearForCausalLM& model = e->loaded().model;
   const auto pools = std::make_shared<MemoryPools>(
       MemoryPools{RecurrentStatePool(model.state_dimensions(), 1), LatentKvPool(model.latent_dimensions(runner.kv_type()), 1)});
-  Workspace workspace(step_workspace_bytes(model, {.tokens = 9, .hidden_rows = 9, .logit_rows = 9}, e->threads()));
+  Workspace workspace(step_workspace_bytes(model, {.tokens = 9, .hidden_rows = 9, .threads = e->threads()}));
   Sequence sequence{.pools = pools};
   take_memory(sequence, 9);
   StepBatch batch(9, 1);
@@ -133,6 +133,36 @@ TEST(EngineLoop, OthersComputeWhileATapOfAStepOutsideItWaits) {
   });
   runner.run(batch, *pools, workspace, &taps);
   EXPECT_EQ(meanwhile, truth);
+}
+
+// The whole of a step: rows of the stream, the pass, logits.
+TEST(Runner, AStepTakesWhatIsPlannedForItToTheByte) {
+  const auto e = tiny_engine({.threads = 3});
+  const KimiLinearForCausalLM& model = e->loaded().model;
+  for (size_t tokens : {1, 63, 64, 65, 200}) {
+    for (const bool wants_all : {false, true}) {
+      const std::vector<int32_t> ids = some_ids(tokens, 3);
+      const auto pools = std::make_shared<MemoryPools>(
+          MemoryPools{RecurrentStatePool(model.state_dimensions(), 1),
+                      LatentKvPool(model.latent_dimensions(e->runner().kv_type()), LatentKvPool::pages_for(tokens))});
+      Sequence sequence{.pools = pools};
+      take_memory(sequence, tokens);
+      const SamplingParams greedy;
+      const LogitsSink sink = [](size_t, MatView<const float>) {};
+      StepBatch batch(tokens, 1);
+      batch.add({.sequence = sequence,
+                 .mode = ForwardMode::Extend,
+                 .ids = ids,
+                 .draw = &greedy,
+                 .history = ids,
+                 .logits = wants_all ? &sink : nullptr});
+      const uint64_t planned = step_workspace_bytes(
+          model, {.tokens = tokens, .hidden_rows = wants_all ? tokens : 1, .threads = 3, .activations = e->activations()});
+      Workspace workspace(planned);
+      e->runner().run(batch, *pools, workspace);
+      EXPECT_EQ(workspace.peak(), planned) << tokens << " tokens, logits of " << (wants_all ? "all" : "the last");
+    }
+  }
 }
 
 }  // namespace

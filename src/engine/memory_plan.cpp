@@ -1,52 +1,18 @@
 #include "engine/memory_plan.h"
 
 #include <algorithm>
-#include <cstring>
-#include <map>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "core/reservation.h"
 #include "core/saturating.h"
-#include "core/shape.h"
-#include "weights/weight_map.h"
+#include "model/dry_run.h"
+#include "weights/blank_store.h"
 #include "weights/weight_source.h"
 
 namespace kilin {
 
 namespace {
-
-// All tensors of a model, and every one the same zeros: enough to build its modules and ask them what they need. The zeros are
-// address space, never touched but for the few vectors that loading copies.
-class BlankStore final : public TensorStore {
- public:
-  explicit BlankStore(const ModelConfig& config) {
-    size_t most = 0;
-    for (const ExpectedTensor& tensor : expected_tensors(config)) {
-      most = std::max(most, tensor.shape.elements() * size_of(tensor.published_dtype()));
-      tensors_.emplace(tensor.name, std::pair(tensor.published_dtype(), tensor.shape));
-    }
-    zeros_ = Reservation(most, "plan of the weights");
-    for (const auto& [name, tensor] : tensors_) names_.push_back(name);
-  }
-
-  const std::vector<std::string>& names() const override { return names_; }
-  const std::string& source() const override { return source_; }
-  std::optional<StoredTensor> find(std::string_view name) const override {
-    const auto at = tensors_.find(name);
-    if (at == tensors_.end()) return std::nullopt;
-    const auto& [dtype, shape] = at->second;
-    return StoredTensor{at->first, dtype, shape, {zeros_.data(), shape.elements() * size_of(dtype)}, source_};
-  }
-
- private:
-  std::map<std::string, std::pair<DType, Shape>, std::less<>> tensors_;
-  std::vector<std::string> names_;
-  std::string source_ = "plan";
-  Reservation zeros_;
-};
 
 // One layer of each kind: the workspace is that of the largest.
 ModelConfig one_layer_a_kind(const ModelConfig& config) {
@@ -68,7 +34,8 @@ ModelConfig one_layer_a_kind(const ModelConfig& config) {
 // Of the largest batch: a chunk of prompts and a token of every sequence.
 uint64_t workspace_of_step(const KimiLinearForCausalLM& model, const MemoryUse& use) {
   const size_t tokens = use.prefill_chunk + use.sequences;
-  return step_workspace_bytes(model, {.tokens = tokens, .hidden_rows = tokens, .logit_rows = kLogitRows}, use.threads);
+  return step_workspace_bytes(
+      model, {.tokens = tokens, .hidden_rows = tokens, .threads = use.threads, .activations = use.activations});
 }
 
 MemoryPlan plan_with(uint64_t workspace, const ModelConfig& config, uint64_t weight_bytes, const MemoryUse& use) {
@@ -99,11 +66,19 @@ MemoryPlan plan_memory(const ModelConfig& config, uint64_t weight_bytes, const M
   return plan_with(workspace_of_step(KimiLinearForCausalLM::load(source, small), use), config, weight_bytes, use);
 }
 
-uint64_t step_workspace_bytes(const KimiLinearForCausalLM& model, const StepSizes& sizes, size_t threads) {
+// The rows that pass the final norm lie under everything; over them first the forward pass, then logits: those that taps see
+// all at once, then block by block.
+uint64_t step_workspace_bytes(const KimiLinearForCausalLM& model, const StepSizes& s) {
   const auto floats = [](size_t rows, size_t cols) { return Workspace::rounded(rows * cols * sizeof(float)); };
+  const auto pass = [&](size_t tokens, size_t logit_rows) {
+    return workspace_bytes(model,
+                           {.tokens = tokens, .logit_rows = logit_rows, .threads = s.threads, .activations = s.activations});
+  };
   const ModelConfig& c = model.config();
-  return floats(sizes.hidden_rows, c.hidden_size) + floats(kLogitRows, c.hidden_size) + floats(kLogitRows, c.vocab_size) +
-         model.workspace_bytes(sizes.tokens, std::max(sizes.logit_rows, kLogitRows), threads);
+  const size_t block = std::min(kLogitRows, s.hidden_rows);
+  return floats(s.hidden_rows, c.hidden_size) +
+         std::max<uint64_t>(pass(s.tokens, s.shown_rows),
+                            floats(block, c.hidden_size) + floats(block, c.vocab_size) + pass(0, block));
 }
 
 std::string_view to_string(MemoryFit fit) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "cache/latent_kv_pool.h"
@@ -19,6 +20,7 @@ struct MemoryUse {
   size_t pool_tokens = 4096;  ///< of all sequences together
   size_t prefill_chunk = 2048;
   size_t threads = 1;
+  std::optional<ActivationType> activations = {};  ///< unset: whichever takes most memory
 };
 
 /// Bytes. A sum that does not fit into 64 bits counts as the largest number.
@@ -39,13 +41,16 @@ struct MemoryPlan {
 /// Rows of logits that a step holds at once: 42 MB at the real vocabulary.
 inline constexpr size_t kLogitRows = 64;
 
-/// What a step takes from its workspace.
+/// Bounds of the steps that a workspace is for.
 struct StepSizes {
-  size_t tokens = 0;       ///< of the batch
+  size_t tokens = 0;       ///< of a batch
   size_t hidden_rows = 0;  ///< that pass the final norm
-  size_t logit_rows = 0;   ///< whose logits are made at once
+  size_t shown_rows = 0;   ///< whose logits taps want to see, all at once
+  size_t threads = 1;
+  std::optional<ActivationType> activations = {};  ///< unset: whichever takes most
 };
-uint64_t step_workspace_bytes(const KimiLinearForCausalLM& model, const StepSizes& sizes, size_t threads);
+/// The most that Runner::run takes from a workspace.
+uint64_t step_workspace_bytes(const KimiLinearForCausalLM& model, const StepSizes& sizes);
 
 /// @param weight_bytes as they are used; see LoadedModel::weight_bytes
 MemoryPlan plan_memory(const KimiLinearForCausalLM& model, uint64_t weight_bytes, const MemoryUse& use);

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "checkpoint/checkpoint.h"
 #include "support/configs.h"
@@ -36,6 +38,15 @@ TEST(MemoryPlan, ItsWorkspaceIsThatOfTheLoadedModel) {
     EXPECT_EQ(plan.workspace, plan_memory(model, 0, {.sequences = 3, .prefill_chunk = chunk, .threads = 2}).workspace) << chunk;
     EXPECT_GT(plan.workspace, 0u);
   }
+}
+
+TEST(MemoryPlan, WithoutAnActivationTypeItsWorkspaceIsThatOfTheOneThatTakesMost) {
+  const auto workspace = [](std::optional<ActivationType> activations) {
+    return plan_memory(published(), 0, {.prefill_chunk = 256, .activations = activations}).workspace;
+  };
+  uint64_t most = 0;
+  for (ActivationType type : kActivationTypes) most = std::max(most, workspace(type));
+  EXPECT_EQ(workspace({}), most);
 }
 
 TEST(MemoryPlan, EachSequenceTakesAStateAndAtMostAPage) {

@@ -9,7 +9,7 @@
 #include "gguf/names.h"
 #include "weights/encode_row.h"
 #include "weights/stored_values.h"
-#include "weights/weight_use.h"
+#include "weights/weight_map.h"
 
 namespace kilin {
 
@@ -90,7 +90,7 @@ GgufExport::GgufExport(GgufExportSource source, const GgufExportOptions& options
 
 StorageFormat GgufExport::format_of(const ExpectedTensor& tensor, StorageFormat stored,
                                     const std::optional<QuantMix>& mix) const {
-  const WeightUse use = use_of(*tensor.pattern);
+  const WeightUse use = tensor.pattern->use;
   if (use == WeightUse::Parameter || tensor.name.ends_with("block_sparse_moe.gate.weight")) return DType::f32;
   if (mix) {
     if (use == WeightUse::Table)
@@ -108,11 +108,11 @@ void GgufExport::plan(const ExpectedTensor& tensor, const std::string& source, c
   const StorageFormat format = format_of(tensor, weights_->require(source).format, mix);
   const Shape& shape = tensor.shape;
   const size_t heads = config_.num_attention_heads, rank = config_.kv_lora_rank;
-  if (tensor.pattern->where == Where::Expert) {
+  if (tensor.pattern->once_per == OncePer::Expert) {
     add(name, format, {config_.num_experts, shape[0], shape[1]}, {Form::Stored, {source}});
   } else if (tensor.name.ends_with(".A_log")) {
     add(name, format, {shape.elements(), 1}, {Form::Decays, {source}});
-  } else if (use_of(*tensor.pattern) == WeightUse::Dense) {
+  } else if (tensor.pattern->use == WeightUse::Dense) {
     add(name, format, {heads, rank, config_.qk_nope_head_dim}, {Form::Keys, {source}});
     add(gguf_value_b_name(name), format, {heads, config_.v_head_dim, rank}, {Form::Values, {source}});
   } else if (shape.rank() == 3) {

@@ -14,15 +14,15 @@ inline constexpr size_t kDotRows = 6, kDotColumns = 4, kScoreRows = 8;
 
 #include "kernels/generic/vec_avx512.inl"
 
-#include "kernels/generic/pairs_avx512_bf16.inl"
+#include "kernels/generic/bf16_pair_products_avx512.inl"
 
 #include "kernels/generic/math.inl"
 
 #include "kernels/generic/vector_steps.inl"
 
-#include "kernels/generic/products.inl"
+#include "kernels/generic/register_tile.inl"
 
-#include "kernels/generic/upcoming.inl"
+#include "kernels/generic/prefetch.inl"
 
 #include "kernels/generic/dot_products.inl"
 

@@ -9,7 +9,7 @@ namespace kilin {
 size_t chunk_kda_scratch(size_t key_dim, size_t value_dim) { return ChunkScratch(key_dim, value_dim).floats; }
 size_t fused_recurrent_kda_scratch(size_t key_dim, size_t) { return kRecurrentTokens * key_dim; }
 
-size_t mla_extend_scratch(size_t, size_t key_dim) { return (key_dim + kMlaBlock) * kLanes; }
+size_t mla_extend_scratch(size_t, size_t key_dim) { return ExtendScratch(key_dim).floats; }
 size_t mla_decode_scratch(size_t heads, size_t latent_dim) {
   return std::max(DecodeScratch(heads, latent_dim).floats, PairScratch(latent_dim).floats);
 }

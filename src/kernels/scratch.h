@@ -48,6 +48,16 @@ struct ChunkScratch {
   size_t floats;
 };
 
+/// Where mla_extend_block keeps what, in floats, of the rows that stand side by side in `lanes` lanes; `key_dim` is nope +
+/// rope.
+struct ExtendScratch {
+  constexpr explicit ExtendScratch(size_t key_dim, size_t lanes = kLanes)
+      : queries(0), scores(queries + key_dim * lanes), floats(scores + kMlaBlock * lanes) {}
+  size_t queries;  // [key_dim][lanes]
+  size_t scores;   // [512][lanes]
+  size_t floats;
+};
+
 /// Where mla_decode_block keeps what, in floats; `width` is rank + rope.
 struct DecodeScratch {
   constexpr DecodeScratch(size_t heads, size_t width)

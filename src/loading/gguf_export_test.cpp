@@ -15,7 +15,7 @@
 #include "support/mini_gguf.h"
 #include "weights/encode_row.h"
 #include "weights/stored_values.h"
-#include "weights/weight_use.h"
+#include "weights/weight_map.h"
 
 namespace kilin {
 namespace {
@@ -120,8 +120,7 @@ TEST(GgufExport, PlansWhatTheMixSaysAndLeavesTheRest) {
     for (const auto& tensor : gguf.tensors()) formats.emplace(tensor.name, tensor.format);
     for (const ExpectedTensor& tensor : expected_tensors(config)) {
       const StorageFormat got = formats.at(gguf_name(tensor.name));
-      const auto want =
-          use_of(*tensor.pattern) == WeightUse::Table ? mix.format_of_table(tensor.shape[1]) : mix.format_of(tensor);
+      const auto want = tensor.pattern->use == WeightUse::Table ? mix.format_of_table(tensor.shape[1]) : mix.format_of(tensor);
       EXPECT_EQ(got.is_block(), want.has_value()) << to_string(type) << " " << tensor.name;
       if (want) {
         EXPECT_EQ(got, *want) << to_string(type) << " " << tensor.name;

@@ -173,7 +173,8 @@ TEST(KimiMlaAttention, RefusesWhatWouldSpoilLatentsWithNoByteMoved) {
   const ModelConfig wide = testing::mla_config({kHidden, 2, 20, 8, 4, 12});
   testing::MadeUpWeights wide_weights;
   testing::add_mla(wide_weights, "", wide);
-  WeightSource wide_source = testing::source_of(wide_weights), source = testing::source_of(weights);
+  WeightSource wide_source = testing::source_of(wide_weights, wide, "self_attn."),
+               source = testing::source_of(weights, config, "self_attn.");
   for (const auto& other :
        {KimiMlaAttention::load(wide_source, "", wide, 0, 0), KimiMlaAttention::load(source, "", config, 0, 1)})
     expect_refused(layer, any, [&](auto& ctx, auto& batch, auto in, auto out) { other.forward(ctx, batch, in, out); });

@@ -1,5 +1,5 @@
-// A prompt in one Extend, or all but its last tokens in one and those token by token: the two modes of one attention layer agree
-// within the rounding of their arithmetic.
+// A prompt in one Extend, or all but its last tokens in one and those token by token: the two modes of one attention layer
+// agree within the rounding of their arithmetic.
 #include <gtest/gtest.h>
 
 #include "support/compare.h"
@@ -62,12 +62,8 @@ TEST(KimiMlaAttention, DecodingTheLastTokensIsExtendingThemInFp32) { expect_mla_
 
 // A rounding that falls on the other side is what differs: 4e-5 of the largest in KDA; in MLA, where a set that multiplies bf16
 // rounds the exponentials of Decode too, 1.6e-3.
-TEST(KimiDeltaAttention, DecodingTheLastTokensIsExtendingThemInBf16) {
-  expect_kda_modes_agree(DType::bf16, kBf16, 1e-3, 1e-3);
-}
-TEST(KimiMlaAttention, DecodingTheLastTokensIsExtendingThemInBf16) {
-  expect_mla_modes_agree(DType::bf16, kBf16, 5e-3, 3e-3);
-}
+TEST(KimiDeltaAttention, DecodingTheLastTokensIsExtendingThemInBf16) { expect_kda_modes_agree(DType::bf16, kBf16, 1e-3, 1e-3); }
+TEST(KimiMlaAttention, DecodingTheLastTokensIsExtendingThemInBf16) { expect_mla_modes_agree(DType::bf16, kBf16, 5e-3, 3e-3); }
 
 }  // namespace
 }  // namespace kilin

@@ -17,7 +17,7 @@ std::string_view to_string(ActivationType type) {
 }
 
 ActivationType parse_activation_type(std::string_view name) {
-  for (ActivationType type : {ActivationType::f32, ActivationType::bf16, ActivationType::int8})
+  for (ActivationType type : kActivationTypes)
     if (name == to_string(type)) return type;
   raise(ErrorCode::InvalidArgument, "activations '{}' is not known; f32, bf16 and int8 are", name);
 }

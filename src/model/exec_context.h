@@ -1,6 +1,7 @@
-// What a forward pass runs on: the one thing that is passed everywhere.
+// What a forward pass needs beside its weights and its batch. Every module gets it by reference.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -18,6 +19,7 @@ namespace kilin {
 /// for weights of bf16, int8 for weights in panels; products with others read fp32. With either, queries and exponentials that
 /// are multiplied with latents of bf16 (absorbed MLA) may be rounded to bf16, too.
 enum class ActivationType : uint8_t { f32, bf16, int8 };
+inline constexpr std::array kActivationTypes = {ActivationType::f32, ActivationType::bf16, ActivationType::int8};
 
 std::string_view to_string(ActivationType type);
 /// @throws InvalidArgument naming the known ones
@@ -32,7 +34,7 @@ struct ExecContext {
   ActivationType activations = ActivationType::f32;
   StageProfile* profile = nullptr;
 
-  /// What follows, while the scope lives, is work of `stage`.
+  /// While the scope lives, the profile books time and work under `stage`.
   [[nodiscard]] StageScope stage(Stage stage) const { return {profile, stage}; }
   void count(const StageCost& cost) const {
     if (profile != nullptr) profile->add(cost);
@@ -52,7 +54,7 @@ struct ExecContext {
     const size_t d = values.cols() / heads;
     taps->at({value, layer}, {values.data(), DType::f32, {values.rows(), heads, d}, {values.stride(), d, 1, 0}});
   }
-  /// Whether somebody asks for a value that costs something to show.
+  /// Whether a tap asks for this value. For values that cost something to show.
   bool wants(Value value, int layer) const { return taps != nullptr && taps->wants({value, layer}); }
 };
 

@@ -142,9 +142,6 @@ class RecurrentOnly final : public LinearRecurrentBackend {
     product_.forward(ctx, changed, layer, state_layer, parameters, inputs, heads);
     ++calls;
   }
-  size_t workspace_bytes(const KdaParameters& parameters, size_t tokens, size_t threads) const override {
-    return product_.workspace_bytes(parameters, tokens, threads);
-  }
   mutable size_t calls = 0;
 
  private:

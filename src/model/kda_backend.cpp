@@ -10,7 +10,7 @@ namespace kilin {
 
 namespace {
 
-// A sequence's tails are read and written; the weights once a call.
+// Counts each sequence's tail as read and written, and the weights as read once.
 StageCost conv_cost(const ForwardBatch& batch, const KdaParameters& p) {
   const uint64_t channels = p.conv.cols(), width = p.conv.rows();
   StageCost cost = {.weight_bytes = channels * width * sizeof(float), .fp32_operations = 2 * batch.tokens() * channels * width};
@@ -19,8 +19,8 @@ StageCost conv_cost(const ForwardBatch& batch, const KdaParameters& p) {
   return cost;
 }
 
-// Of the recurrence itself, a token and head: the decay K V, its correction and its reading 2 K V for each of S^T k, k v^T and
-// S^T q. What chunks compute for the same is their own affair.
+// Operations by token and head: K V for the decay, and 2 K V for each of S^T k, k v^T and S^T q. This is what the recurrence
+// needs; chunks compute more, which is not counted.
 StageCost recurrence_cost(const ForwardBatch& batch, const KdaParameters& p) {
   StageCost cost = {.fp32_operations = 7 * batch.tokens() * p.heads * p.head_dim * p.head_dim};
   for (size_t n = 0; n < batch.sequences.size(); ++n)
@@ -28,7 +28,7 @@ StageCost recurrence_cost(const ForwardBatch& batch, const KdaParameters& p) {
   return cost;
 }
 
-// Floats in whole cache lines: neighbours' memory shares none.
+// Rounds up to whole cache lines, so that two threads share none.
 size_t in_lines(size_t floats) { return Workspace::rounded(floats * sizeof(float)) / sizeof(float); }
 
 size_t scratch_floats(const KdaParameters& p) {
@@ -80,11 +80,6 @@ void KdaBackend::forward(ExecContext& ctx, const ForwardBatch& batch, int layer,
       for (size_t h = first; h < last; ++h) stages.normalize(tokens(h));
     });
   });
-}
-
-size_t KdaBackend::workspace_bytes(const KdaParameters& p, size_t, size_t threads) const {
-  return Workspace::rounded(threads * scratch_floats(p) * sizeof(float)) +
-         Workspace::rounded(threads * tile_floats(p) * sizeof(float));
 }
 
 }  // namespace kilin

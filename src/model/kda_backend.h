@@ -10,7 +10,6 @@ class KdaBackend final : public LinearRecurrentBackend {
   std::string_view name() const override { return "kda"; }
   void forward(ExecContext& ctx, const ForwardBatch& batch, int layer, size_t state_layer, const KdaParameters& parameters,
                const KdaInputs& inputs, MatView<float> heads) const override;
-  size_t workspace_bytes(const KdaParameters& parameters, size_t tokens, size_t threads) const override;
 };
 
 }  // namespace kilin

@@ -12,8 +12,8 @@
 
 namespace kilin {
 
-// Tokens with which a head goes through all stages: what one leaves is in the second-level cache for the next. Tiles end at
-// multiples of this many tokens of absolute position, as chunks do.
+// A head passes all stages with this many tokens before it takes the next ones, so that a stage finds in the second-level cache
+// what the stage before it wrote. Tiles end at multiples of this absolute position, as chunks do.
 inline constexpr size_t kKdaTileTokens = 2 * kKdaChunk;
 
 // Some tokens of one head of one sequence.
@@ -34,7 +34,7 @@ inline void copy_tail_at(MatView<const float> tail, MatView<const float> raw, si
   }
 }
 
-// Memory of the threads: what a kernel works in, and a tile's q, k, v and g.
+// Each thread's memory: scratch for the kernels, and a tile's q, k, v and g.
 struct KdaThreadMemory {
   std::span<float> scratch, tiles;
   size_t scratch_each, tile_each;
@@ -43,14 +43,15 @@ struct KdaThreadMemory {
   float* tile_of(size_t worker) const { return tiles.data() + worker * tile_each; }
 };
 
-// What happens to a head's tokens, in this order.
+// The stages that a head's tokens pass, in this order.
 class KdaStages {
  public:
   KdaStages(ExecContext& ctx, const ForwardBatch& batch, size_t state_layer, const KdaParameters& p, const KdaInputs& in,
             MatView<float> heads)
       : ctx_(ctx), batch_(batch), state_layer_(state_layer), p_(p), in_(in), heads_(heads) {}
 
-  // Leaves the convolution's tails that the snapshots want; before anything moves the tail on.
+  // Copies the convolution's tails into the snapshots that ask for them. Must come before `convolve`, which overwrites the
+  // tail.
   void copy_tails(size_t n, size_t h) const {
     const SequenceSpan& sequence = batch_.sequences[n];
     RecurrentStatePool& states = batch_.pools->states;
@@ -107,8 +108,8 @@ class KdaStages {
                                 of_head(in_.gate.rows(t.begin, t.end), t.h), p_.head_dim, p_.eps);
   }
 
-  // How many heads go through each stage before the next begins, where all spans are short: the recurrence is then one stream
-  // through their states, which other stages in between would stop again and again.
+  // Heads that pass a stage together before the next one begins: several where all spans are short. The recurrence then reads
+  // their states as one stream, which other stages would interrupt.
   size_t heads_at_once() const {
     size_t most = 1;
     for (size_t n = 0; n < batch_.sequences.size(); ++n) most = std::max(most, batch_.tokens_of(n));
@@ -159,7 +160,7 @@ class KdaStages {
   }
   KdaHeadTokens in_place(size_t n, size_t h) const { return in_place(n, h, batch_.cu_seqlens[n], batch_.cu_seqlens[n + 1]); }
 
-  // A tile's q, k and v take the place of the raw ones, which nothing reads again: the tail has moved on.
+  // Overwrites the raw projections by a tile's q, k and v. Nothing reads them again: the tail has its copy.
   void put_back(const KdaHeadTokens& t) const {
     const MatView<float> from[kStreams] = {t.q, t.k, t.v};
     for (size_t stream = 0; stream < kStreams; ++stream) {

@@ -1,7 +1,5 @@
 #include "model/kimi_decoder_layer.h"
 
-#include <algorithm>
-
 namespace kilin {
 
 namespace {
@@ -34,11 +32,11 @@ KimiDecoderLayer KimiDecoderLayer::load(WeightSource& source, const ModelConfig&
   return KimiDecoderLayer(
       c.is_kda(layer) ? Attention(KimiDeltaAttention::load(source, prefix + "self_attn.", c, number, of_kind))
                       : Attention(KimiMlaAttention::load(source, prefix + "self_attn.", c, number, of_kind)),
-      c.is_moe(layer) ? Mlp(KimiMoe::load(source, prefix + "block_sparse_moe.", c, number))
-                      : Mlp(KimiMlp::load(source, prefix + "mlp.", c.hidden_size, c.intermediate_size,
-                                          {.layer = number, .gate = Value::GateProj, .up = Value::UpProj})),
-      RmsNorm::load(source, prefix + "input_layernorm.weight", c.hidden_size, eps),
-      RmsNorm::load(source, prefix + "post_attention_layernorm.weight", c.hidden_size, eps), c.hidden_size, number);
+      c.is_moe(layer)
+          ? Mlp(KimiMoe::load(source, prefix + "block_sparse_moe.", c, number))
+          : Mlp(KimiMlp::load(source, prefix + "mlp.", {.layer = number, .gate = Value::GateProj, .up = Value::UpProj})),
+      RmsNorm::load(source, prefix + "input_layernorm.weight", eps),
+      RmsNorm::load(source, prefix + "post_attention_layernorm.weight", eps), c.hidden_size, number);
 }
 
 void KimiDecoderLayer::forward(ExecContext& ctx, const LinearRecurrentBackend& backend, const ForwardBatch& batch,
@@ -71,16 +69,6 @@ void KimiDecoderLayer::forward(ExecContext& ctx, const LinearRecurrentBackend& b
   ctx.tap(Value::MlpOutput, layer_, contribution);
   add(ctx, contribution, x);
   ctx.tap(Value::LayerOutput, layer_, x);
-}
-
-size_t KimiDecoderLayer::workspace_bytes(const LinearRecurrentBackend& backend, size_t tokens, size_t threads) const {
-  const size_t attention =
-      std::visit(Overloaded{[&](const KimiDeltaAttention& kda) { return kda.workspace_bytes(backend, tokens, threads); },
-                            [&](const KimiMlaAttention& mla) { return mla.workspace_bytes(tokens, threads); }},
-                 self_attn_);
-  const size_t mlp = ActivationRows::workspace_bytes(tokens, hidden_) +
-                     std::visit([&](const auto& m) { return m.workspace_bytes(tokens); }, mlp_);
-  return 2 * Workspace::rounded(tokens * hidden_ * sizeof(float)) + std::max(attention, mlp);
 }
 
 }  // namespace kilin

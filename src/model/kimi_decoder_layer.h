@@ -20,8 +20,6 @@ class KimiDecoderLayer {
   /// Updates the stream x [T, hidden], fp32, in place.
   void forward(ExecContext& ctx, const LinearRecurrentBackend& backend, const ForwardBatch& batch, MatView<float> x) const;
 
-  size_t workspace_bytes(const LinearRecurrentBackend& backend, size_t tokens, size_t threads) const;
-
  private:
   KimiDecoderLayer(std::variant<KimiDeltaAttention, KimiMlaAttention> self_attn, std::variant<KimiMlp, KimiMoe> mlp,
                    RmsNorm input_layernorm, RmsNorm post_attention_layernorm, size_t hidden, int layer);

@@ -45,7 +45,7 @@ class Layer {
  public:
   Layer(size_t layer, size_t sequences, size_t threads = 2) : bench_(config_, sequences, 150, {.threads = threads}) {
     testing::add_decoder_layer(weights_, config_, layer);
-    WeightSource source = testing::source_of(weights_);
+    WeightSource source = testing::source_of(weights_, expected_tensors_of_layer(config_, layer));
     layer_.emplace(KimiDecoderLayer::load(source, config_, layer, 0));
   }
   Floats run(const Floats& x, const std::vector<size_t>& cu_seqlens, ForwardMode mode, size_t start = 0) {
@@ -75,8 +75,7 @@ TEST(KimiDecoderLayer, OfEachKindAgreesWithALoopInFp64InBothModes) {
       for (ForwardMode mode : {ForwardMode::Extend, ForwardMode::Decode}) {
         Layer layer(kind, 1);
         const Floats x = testing::made_up_values(tokens * kHidden, kind);
-        const testing::Doubles truth =
-            testing::naive_decoder_layer(layer.weights(), four_kinds(), kind, {x.begin(), x.end()});
+        const testing::Doubles truth = testing::naive_decoder_layer(layer.weights(), four_kinds(), kind, {x.begin(), x.end()});
         EXPECT_CLOSE_TO_MAX(layer.run(x, {0, tokens}, mode), testing::rounded(truth), kTolerance)
             << "kind " << kind << ", " << to_string(mode) << ", tokens " << tokens;
       }

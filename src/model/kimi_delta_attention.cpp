@@ -1,20 +1,19 @@
 #include "model/kimi_delta_attention.h"
 
-#include <algorithm>
-
 namespace kilin {
 
 namespace {
 
 // The three convolutions as one, taps by row: a kernel takes channels side by side.
-Tensor load_conv(WeightSource& source, const std::string& prefix, size_t width, size_t kernel) {
+Tensor load_conv(WeightSource& source, const std::string& prefix) {
+  const Tensor parts[] = {source.parameter(prefix + "q_conv1d.weight"), source.parameter(prefix + "k_conv1d.weight"),
+                          source.parameter(prefix + "v_conv1d.weight")};
+  const size_t width = parts[0].shape()[0], kernel = parts[0].shape()[2];  // [P, 1, W]
   Tensor all(DType::f32, {kernel, 3 * width});
   float* to = all.as<float>();
-  for (const char* name : {"q_conv1d.weight", "k_conv1d.weight", "v_conv1d.weight"}) {
-    const Tensor part = source.conv(prefix + name, width, kernel);
+  for (const Tensor& part : parts)
     for (size_t c = 0; c < width; ++c, ++to)
       for (size_t j = 0; j < kernel; ++j) to[j * 3 * width] = part.as<const float>()[c * kernel + j];
-  }
   return all;
 }
 
@@ -23,26 +22,25 @@ Tensor load_conv(WeightSource& source, const std::string& prefix, size_t width, 
 KimiDeltaAttention KimiDeltaAttention::load(WeightSource& source, const std::string& prefix, const ModelConfig& c, int layer,
                                             size_t state_layer) {
   KimiDeltaAttention a;
-  const size_t hidden = a.hidden_ = c.hidden_size;
   a.heads_ = c.kda_num_heads;
   a.head_dim_ = c.kda_head_dim;
   a.width_ = a.heads_ * a.head_dim_;
   a.eps_ = static_cast<float>(c.rms_norm_eps);
   a.layer_ = layer;
   a.state_layer_ = state_layer;
-  a.q_proj_ = Linear::load(source, prefix + "q_proj.weight", a.width_, hidden);
-  a.k_proj_ = Linear::load(source, prefix + "k_proj.weight", a.width_, hidden);
-  a.v_proj_ = Linear::load(source, prefix + "v_proj.weight", a.width_, hidden);
-  a.conv_ = load_conv(source, prefix, a.width_, c.short_conv_kernel_size);
-  a.A_log_ = source.vector(prefix + "A_log", a.heads_);
-  a.dt_bias_ = source.vector(prefix + "dt_bias", a.width_);
-  a.f_a_proj_ = ExactLinear::load(source, prefix + "f_a_proj.weight", a.head_dim_, hidden);
-  a.f_b_proj_ = ExactLinear::load(source, prefix + "f_b_proj.weight", a.width_, a.head_dim_);
-  a.g_a_proj_ = ExactLinear::load(source, prefix + "g_a_proj.weight", a.head_dim_, hidden);
-  a.g_b_proj_ = ExactLinear::load(source, prefix + "g_b_proj.weight", a.width_, a.head_dim_);
-  a.b_proj_ = ExactLinear::load(source, prefix + "b_proj.weight", a.heads_, hidden);
-  a.o_norm_ = source.vector(prefix + "o_norm.weight", a.head_dim_);
-  a.o_proj_ = Linear::load(source, prefix + "o_proj.weight", hidden, a.width_);
+  a.q_proj_ = Linear::load(source, prefix + "q_proj.weight");
+  a.k_proj_ = Linear::load(source, prefix + "k_proj.weight");
+  a.v_proj_ = Linear::load(source, prefix + "v_proj.weight");
+  a.conv_ = load_conv(source, prefix);
+  a.A_log_ = source.parameter(prefix + "A_log");
+  a.dt_bias_ = source.parameter(prefix + "dt_bias");
+  a.f_a_proj_ = ExactLinear::load(source, prefix + "f_a_proj.weight");
+  a.f_b_proj_ = ExactLinear::load(source, prefix + "f_b_proj.weight");
+  a.g_a_proj_ = ExactLinear::load(source, prefix + "g_a_proj.weight");
+  a.g_b_proj_ = ExactLinear::load(source, prefix + "g_b_proj.weight");
+  a.b_proj_ = ExactLinear::load(source, prefix + "b_proj.weight");
+  a.o_norm_ = source.parameter(prefix + "o_norm.weight");
+  a.o_proj_ = Linear::load(source, prefix + "o_proj.weight");
   return a;
 }
 
@@ -86,13 +84,6 @@ void KimiDeltaAttention::forward(ExecContext& ctx, const LinearRecurrentBackend&
 
   stage.next(Stage::KdaOutput);
   o_proj_.apply(ctx, ActivationRows(ctx, frame, heads), out);
-}
-
-size_t KimiDeltaAttention::workspace_bytes(const LinearRecurrentBackend& backend, size_t tokens, size_t threads) const {
-  const auto matrix = [&](size_t cols) { return Workspace::rounded(tokens * cols * sizeof(float)); };
-  return ActivationRows::workspace_bytes(tokens, hidden_) + matrix(3 * width_) + 2 * matrix(head_dim_) + 3 * matrix(width_) +
-         matrix(heads_) +
-         std::max(backend.workspace_bytes(parameters(), tokens, threads), ActivationRows::workspace_bytes(tokens, width_));
 }
 
 }  // namespace kilin

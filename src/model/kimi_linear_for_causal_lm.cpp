@@ -12,15 +12,15 @@ KimiLinearForCausalLM KimiLinearForCausalLM::load(WeightSource& source, const Mo
   KimiLinearForCausalLM m;
   m.config_ = config;
   m.backend_ = std::make_shared<KdaBackend>();
-  m.embed_tokens_ = source.table("model.embed_tokens.weight", config.vocab_size, config.hidden_size);
+  m.embed_tokens_ = source.table("model.embed_tokens.weight");
   size_t kda_layers = 0, mla_layers = 0;
   for (size_t layer = 0; layer < config.num_hidden_layers; ++layer) {
     m.layers_.push_back(KimiDecoderLayer::load(source, config, layer, config.is_kda(layer) ? kda_layers++ : mla_layers++));
     if (progress) progress(layer + 1, config.num_hidden_layers);
   }
-  m.norm_ = RmsNorm::load(source, "model.norm.weight", config.hidden_size, static_cast<float>(config.rms_norm_eps));
+  m.norm_ = RmsNorm::load(source, "model.norm.weight", static_cast<float>(config.rms_norm_eps));
   m.lm_head_ = config.tie_word_embeddings ? Linear(source.tied_matrix("lm_head.weight", m.embed_tokens_))
-                                          : Linear::load(source, "lm_head.weight", config.vocab_size, config.hidden_size);
+                                          : Linear::load(source, "lm_head.weight");
   source.finish();
   return m;
 }
@@ -61,14 +61,6 @@ void KimiLinearForCausalLM::final_norm(ExecContext& ctx, MatView<const float> x,
 
 void KimiLinearForCausalLM::set_recurrent_backend(std::shared_ptr<const LinearRecurrentBackend> backend) {
   backend_ = backend ? std::move(backend) : std::make_shared<KdaBackend>();
-}
-
-size_t KimiLinearForCausalLM::workspace_bytes(size_t tokens, size_t logit_rows, size_t threads) const {
-  size_t layer_bytes = 0;
-  for (const KimiDecoderLayer& layer : layers_)
-    layer_bytes = std::max(layer_bytes, layer.workspace_bytes(*backend_, tokens, threads));
-  const size_t stream = Workspace::rounded(tokens * config_.hidden_size * sizeof(float));
-  return std::max(stream + layer_bytes, ActivationRows::workspace_bytes(logit_rows, config_.hidden_size));
 }
 
 RecurrentStatePool::Dimensions KimiLinearForCausalLM::state_dimensions(const ModelConfig& c) {

@@ -18,24 +18,20 @@ class KimiLinearForCausalLM {
   static KimiLinearForCausalLM load(WeightSource& source, const ModelConfig& config, const Progress& progress = {});
 
   /// Runs the batch; moves the states and latents of its sequences on. `hidden` [logit_rows, hidden_size] gets the final norm's
-  /// output for the rows that want logits. An Idle batch touches nothing, but its
-  /// rank takes part in every collective.
+  /// output for the rows that want logits. An Idle batch touches nothing, but its rank takes part in every collective.
   /// @throws InvalidArgument, NotImplemented for a batch that ForwardBatch::validate refuses; nothing has moved then
   void forward(ExecContext& ctx, const ForwardBatch& batch, MatView<float> hidden) const;
 
   /// logits [R, vocab_size] of R rows that forward gave. Callers with many rows go block by block: 2048 rows are 1.3 GB.
   void logits(ExecContext& ctx, MatView<const float> hidden, MatView<float> out) const;
 
-  /// The final norm alone, of rows of the residual stream: what `forward` does to its last. In place if x is out.
+  /// The final norm alone, for any rows of the residual stream. In place if x is out.
   void final_norm(ExecContext& ctx, MatView<const float> x, MatView<float> out) const;
 
   const ModelConfig& config() const { return config_; }
 
   /// Another backend for the KDA layers, such as one that records. Null puts the product's back.
   void set_recurrent_backend(std::shared_ptr<const LinearRecurrentBackend> backend);
-
-  /// The most that forward and logits take from the workspace for a batch of `tokens` tokens of which `logit_rows` want logits.
-  size_t workspace_bytes(size_t tokens, size_t logit_rows, size_t threads) const;
 
   RecurrentStatePool::Dimensions state_dimensions() const { return state_dimensions(config_); }
   LatentKvPool::Dimensions latent_dimensions(KvType type) const { return latent_dimensions(config_, type); }

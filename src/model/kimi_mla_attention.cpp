@@ -17,9 +17,8 @@ constexpr size_t kDecodeRows = 16;  // rows that share the loops (Decode)
 
 size_t divide_up(size_t a, size_t b) { return (a + b - 1) / b; }
 
-size_t floats(size_t n) { return Workspace::rounded(n * sizeof(float)); }
-
-// Absorbed queries are inputs of a large product, and rounded as those are, to what the latents are of. With f32 nothing is.
+// Absorbed queries are the input of a large product too: with activations other than f32, they are rounded to bf16 where the
+// latents are bf16.
 bool rounds_to_bf16(const ExecContext& ctx, const LatentKvPool& pool) {
   return ctx.activations != ActivationType::f32 && pool.dimensions().type == KvType::bf16;
 }
@@ -31,7 +30,7 @@ void validate_pool(const LatentKvPool::Dimensions& pool, size_t latent_layer, si
           pool.layers, pool.width, latent_layer, latent_width);
 }
 
-// One row that generates: the past that it reads, in blocks that count on from those of the rows before it.
+// A row that generates, and the past that it reads. Blocks are numbered through all rows.
 struct DecodeRow {
   std::span<const PageId> pages;
   size_t keys;
@@ -55,7 +54,6 @@ void find_rows(const ForwardBatch& batch, size_t first, std::span<DecodeRow> row
 KimiMlaAttention KimiMlaAttention::load(WeightSource& source, const std::string& prefix, const ModelConfig& c, int layer,
                                         size_t latent_layer) {
   KimiMlaAttention a;
-  a.hidden_ = c.hidden_size;
   a.heads_ = c.num_attention_heads;
   a.nope_ = c.qk_nope_head_dim;
   a.rope_ = c.qk_rope_head_dim;
@@ -64,12 +62,12 @@ KimiMlaAttention KimiMlaAttention::load(WeightSource& source, const std::string&
   a.scale_ = 1.0f / std::sqrt(static_cast<float>(a.query_dim()));
   a.layer_ = layer;
   a.latent_layer_ = latent_layer;
-  a.q_proj_ = Linear::load(source, prefix + "q_proj.weight", a.heads_ * a.query_dim(), c.hidden_size);
-  a.kv_a_proj_with_mqa_ = Linear::load(source, prefix + "kv_a_proj_with_mqa.weight", a.latent_width(), c.hidden_size);
+  a.q_proj_ = Linear::load(source, prefix + "q_proj.weight");
+  a.kv_a_proj_with_mqa_ = Linear::load(source, prefix + "kv_a_proj_with_mqa.weight");
   // eps 1e-6, not rms_norm_eps: the published class's default, and what the weights were trained with.
-  a.kv_a_layernorm_ = RmsNorm::load(source, prefix + "kv_a_layernorm.weight", a.rank_, 1e-6f);
-  a.kv_b_proj_ = source.dense(prefix + "kv_b_proj.weight", a.heads_ * (a.nope_ + a.value_), a.rank_);
-  a.o_proj_ = Linear::load(source, prefix + "o_proj.weight", c.hidden_size, a.heads_ * a.value_);
+  a.kv_a_layernorm_ = RmsNorm::load(source, prefix + "kv_a_layernorm.weight", 1e-6f);
+  a.kv_b_proj_ = source.dense(prefix + "kv_b_proj.weight");
+  a.o_proj_ = Linear::load(source, prefix + "o_proj.weight");
   return a;
 }
 
@@ -94,9 +92,7 @@ void KimiMlaAttention::forward(ExecContext& ctx, const ForwardBatch& batch, MatV
 
   stage.next(Stage::MlaAttention);
   count_attention(ctx, batch);
-  for (size_t n = 0; n < batch.sequences.size(); ++n)
-    batch.pools->latents.write(latent_layer_, batch.sequences[n].pages, batch.sequences[n].start,
-                               latent.rows(batch.cu_seqlens[n], batch.cu_seqlens[n + 1]));
+  write_latents(ctx, batch, latent);
   if (wants_staged_mla(ctx, layer_))
     staged_mla(ctx, batch, parameters(), q, heads);
   else
@@ -104,6 +100,16 @@ void KimiMlaAttention::forward(ExecContext& ctx, const ForwardBatch& batch, MatV
   ctx.tap_heads(Value::AttentionHeadOutputs, layer_, heads, heads_);
   stage.next(Stage::MlaOutput);
   o_proj_.apply(ctx, ActivationRows(ctx, frame, heads), out);
+}
+
+void KimiMlaAttention::write_latents(ExecContext& ctx, const ForwardBatch& batch, MatView<const float> latent) const {
+  for (size_t n = 0; n < batch.sequences.size(); ++n) {
+    const SequenceSpan& sequence = batch.sequences[n];
+    const MatView<const float> rows = latent.rows(batch.cu_seqlens[n], batch.cu_seqlens[n + 1]);
+    ctx.pool.parallel_for(rows.rows(), grain(2 * latent_width()), [&](const Slice& s) {
+      batch.pools->latents.write(latent_layer_, sequence.pages, sequence.start + s.begin, rows.rows(s.begin, s.end));
+    });
+  }
 }
 
 // Each sequence in its own mode.
@@ -134,7 +140,7 @@ MlaParameters KimiMlaAttention::parameters() const {
           .latent_layer = latent_layer_};
 }
 
-// By head, as [heads, S, nope + rope] of each sequence: the other side of the keys.
+// Shows each sequence's queries as [heads, S, nope + rope], the shape of its keys.
 void KimiMlaAttention::show_queries(ExecContext& ctx, const ForwardBatch& batch, MatView<float> q) const {
   if (!ctx.wants(Value::AttentionQueries, layer_)) return;
   std::vector<TensorView> parts(batch.sequences.size());
@@ -146,8 +152,9 @@ void KimiMlaAttention::show_queries(ExecContext& ctx, const ForwardBatch& batch,
   ctx.taps->at_sequences({Value::AttentionQueries, layer_}, parts);
 }
 
-// Latents are written and read once, by a query and key: scores and the weighted sum, in the heads' own width or, absorbed, in
-// the latents'. Absorbed, all rows of a batch need kv_b_proj but once; decompression is counted where it is done.
+// Latents are written once, and read once by a sequence (Extend) or by each of its rows (Decode). Every pair of query and key
+// has a score and a part of the weighted sum, in the heads' own width or, in Decode, in the latents'. Decode reads kv_b_proj
+// once for all rows; Extend counts it where it decompresses.
 void KimiMlaAttention::count_attention(ExecContext& ctx, const ForwardBatch& batch) const {
   if (ctx.profile == nullptr) return;
   StageCost cost;
@@ -178,14 +185,18 @@ void KimiMlaAttention::extend(ExecContext& ctx, const ForwardBatch& batch, size_
   const size_t rows = q.rows(), start = sequence.start, stop = start + rows, kv_width = nope_ + value_;
   if (rows == 0) return;
   auto latents = frame.matrix(kMlaBlock, latent_width());  // [S, rank + rope] of one block, read back from the pool
-  // [heads, S, k_nope | v]: by head, because rows of all heads would stand a power of two apart and share a few lines of cache.
+  // [heads, S, k_nope | v]. By head: rows that hold all heads would lie a power of two apart and compete for a few cache lines.
   auto kv = frame.matrix(heads_ * kMlaBlock, kv_width);
   auto max = frame.matrix(rows, heads_), sum = frame.matrix(rows, heads_);  // running softmax of every row and head
   const std::span<float> scratch = frame.array<float>(ctx.pool.size() * mla_extend_scratch(kQueryRows, query_dim()));
   const size_t scratch_each = mla_extend_scratch(kQueryRows, query_dim());
-  std::fill_n(max.data(), rows * heads_, -std::numeric_limits<float>::infinity());
-  std::fill_n(sum.data(), rows * heads_, 0.0f);
-  for (size_t r = 0; r < rows; ++r) std::ranges::fill(heads[r], 0.0f);
+  ctx.pool.parallel_for(rows, grain(heads_ * value_), [&](const Slice& s) {
+    for (size_t r = s.begin; r < s.end; ++r) {
+      std::ranges::fill(max[r], -std::numeric_limits<float>::infinity());
+      std::ranges::fill(sum[r], 0.0f);
+      std::ranges::fill(heads[r], 0.0f);
+    }
+  });
 
   for (size_t block = 0; block < stop; block += kMlaBlock) {
     const size_t keys = std::min(kMlaBlock, stop - block);
@@ -302,24 +313,6 @@ void KimiMlaAttention::decode(ExecContext& ctx, const ForwardBatch& batch, size_
       }
     });
   }
-}
-
-size_t KimiMlaAttention::extend_bytes(size_t tokens, size_t threads) const {
-  return floats(kMlaBlock * latent_width()) + floats(kMlaBlock * heads_ * (nope_ + value_)) + 2 * floats(tokens * heads_) +
-         floats(threads * mla_extend_scratch(kQueryRows, query_dim()));
-}
-
-size_t KimiMlaAttention::decode_bytes(size_t tokens, size_t threads) const {
-  const size_t rows = std::min(tokens, kDecodeRows);
-  return 2 * floats(rows * heads_ * rank_) + 2 * floats(rows * heads_) + 2 * floats(kWave * heads_) +
-         floats(heads_ * wave_width()) + floats(threads * mla_decode_scratch(heads_, latent_width()));
-}
-
-size_t KimiMlaAttention::workspace_bytes(size_t tokens, size_t threads) const {
-  return ActivationRows::workspace_bytes(tokens, hidden_) + floats(tokens * heads_ * query_dim()) +
-         floats(tokens * latent_width()) + floats(tokens * heads_ * value_) +
-         std::max({ActivationRows::workspace_bytes(tokens, heads_ * value_), extend_bytes(tokens, threads),
-                   decode_bytes(tokens, threads)});
 }
 
 }  // namespace kilin

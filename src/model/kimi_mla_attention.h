@@ -22,19 +22,18 @@ class KimiMlaAttention {
   /// nothing has moved then
   void forward(ExecContext& ctx, const ForwardBatch& batch, MatView<const float> x, MatView<float> out) const;
 
-  size_t workspace_bytes(size_t tokens, size_t threads) const;
-
  private:
   static constexpr size_t kWave = 64;  // blocks of the past whose partial softmaxes are held at once (Decode)
 
   MlaParameters parameters() const;
   void show_queries(ExecContext& ctx, const ForwardBatch& batch, MatView<float> q) const;
 
+  void write_latents(ExecContext& ctx, const ForwardBatch& batch, MatView<const float> latent) const;
   void attend(ExecContext& ctx, const ForwardBatch& batch, MatView<const float> q, MatView<float> heads) const;
-  /// Prompts: keys and values of each block of the past are decompressed, then read by all heads and rows.
+  /// For prompts: decompresses keys and values of each block of the past, which all rows then read.
   void extend(ExecContext& ctx, const ForwardBatch& batch, size_t n, MatView<const float> q, MatView<float> heads) const;
-  /// Generation: queries are taken into latent space and read the latents themselves. All rows, of whatever sequences, share
-  /// the loops; row 0 is row `first` of the batch.
+  /// For generation: takes the queries into latent space, where they read the latents as they are. Rows of several sequences
+  /// share the loops; row 0 of `q` is row `first` of the batch.
   void decode(ExecContext& ctx, const ForwardBatch& batch, size_t first, MatView<const float> q, MatView<float> heads) const;
 
   void count_attention(ExecContext& ctx, const ForwardBatch& batch) const;
@@ -48,17 +47,16 @@ class KimiMlaAttention {
   PackedMatrix value_rows(size_t head) const {
     return kv_b_proj_.view.slice_rows(head * (nope_ + value_) + nope_, (head + 1) * (nope_ + value_));
   }
-  /// Of a head's partial softmaxes over a wave of blocks; a cache line more, lest those of all heads share a few lines.
+  /// Floats that a head's partial softmaxes over a wave of blocks take. One cache line more than needed: at a power of two the
+  /// heads would compete for a few lines of the cache.
   size_t wave_width() const { return kWave * rank_ + 16; }
-  size_t extend_bytes(size_t tokens, size_t threads) const;
-  size_t decode_bytes(size_t tokens, size_t threads) const;
 
   Linear q_proj_;              // [heads x (nope + rope), hidden]
   Linear kv_a_proj_with_mqa_;  // [rank + rope, hidden]
   RmsNorm kv_a_layernorm_;     // [rank]
   DenseMatrix kv_b_proj_;      // [heads x (nope + value), rank]
   Linear o_proj_;              // [hidden, heads x value]
-  size_t hidden_ = 0, heads_ = 0, nope_ = 0, rope_ = 0, value_ = 0, rank_ = 0;
+  size_t heads_ = 0, nope_ = 0, rope_ = 0, value_ = 0, rank_ = 0;
   float scale_ = 0;
   int layer_ = 0;
   size_t latent_layer_ = 0;

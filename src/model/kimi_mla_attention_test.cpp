@@ -31,7 +31,8 @@ Floats rows(const Floats& x, size_t hidden, size_t begin, size_t end) {
 }
 
 TEST(KimiMlaAttention, AgreesWithALoopInFp64InBothModes) {
-  for (const MlaShape& shape : {MlaShape{24, 2, 16, 8, 4, 12}, kShape, MlaShape{17, 1, 64, 16, 1, 31}, MlaShape{64, 5, 20, 1, 16, 3}})
+  for (const MlaShape& shape :
+       {MlaShape{24, 2, 16, 8, 4, 12}, kShape, MlaShape{17, 1, 64, 16, 1, 31}, MlaShape{64, 5, 20, 1, 16, 3}})
     for (size_t tokens : {1, 70, 530}) {  // within a page, over pages, over a block of the past
       const ModelConfig config = testing::mla_config(shape);
       const MadeUpWeights weights = weights_of(config);

@@ -2,13 +2,12 @@
 
 namespace kilin {
 
-KimiMlp KimiMlp::load(WeightSource& source, const std::string& prefix, size_t hidden, size_t intermediate,
-                      const MlpSites& sites) {
+KimiMlp KimiMlp::load(WeightSource& source, const std::string& prefix, const MlpSites& sites) {
   KimiMlp m;
   m.sites_ = sites;
-  m.gate_proj_ = Linear::load(source, prefix + "gate_proj.weight", intermediate, hidden);
-  m.up_proj_ = Linear::load(source, prefix + "up_proj.weight", intermediate, hidden);
-  m.down_proj_ = Linear::load(source, prefix + "down_proj.weight", hidden, intermediate);
+  m.gate_proj_ = Linear::load(source, prefix + "gate_proj.weight");
+  m.up_proj_ = Linear::load(source, prefix + "up_proj.weight");
+  m.down_proj_ = Linear::load(source, prefix + "down_proj.weight");
   return m;
 }
 
@@ -22,11 +21,6 @@ void KimiMlp::forward(ExecContext& ctx, const ActivationRows& x, MatView<float> 
   ctx.tap(sites_.up, sites_.layer, up);
   silu_mul(ctx, gate, up);
   down_proj_.apply(ctx, ActivationRows(ctx, frame, gate), out);
-}
-
-size_t KimiMlp::workspace_bytes(size_t tokens) const {
-  const size_t matrix = Workspace::rounded(tokens * gate_proj_.out_features() * sizeof(float));
-  return 2 * matrix + ActivationRows::workspace_bytes(tokens, gate_proj_.out_features());
 }
 
 }  // namespace kilin

@@ -5,7 +5,7 @@
 
 namespace kilin {
 
-/// What taps know its inner values by.
+/// The names that taps have for a KimiMlp's inner values.
 struct MlpSites {
   int layer;
   Value gate, up;
@@ -14,13 +14,10 @@ struct MlpSites {
 class KimiMlp {
  public:
   /// @param prefix "model.layers.N.mlp." or "model.layers.N.block_sparse_moe.shared_experts."
-  static KimiMlp load(WeightSource& source, const std::string& prefix, size_t hidden, size_t intermediate,
-                      const MlpSites& sites);
+  static KimiMlp load(WeightSource& source, const std::string& prefix, const MlpSites& sites);
 
   /// x [T, hidden] -> out [T, hidden]. Ranks hold parts of the sum: the caller reduces.
   void forward(ExecContext& ctx, const ActivationRows& x, MatView<float> out) const;
-
-  size_t workspace_bytes(size_t tokens) const;
 
  private:
   Linear gate_proj_, up_proj_;  // [intermediate, hidden]

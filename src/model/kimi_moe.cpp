@@ -24,19 +24,19 @@ KimiMoe KimiMoe::load(WeightSource& source, const std::string& prefix, const Mod
               .top_groups = c.topk_group,
               .renormalize = c.moe_renormalize,
               .scale = static_cast<float>(c.routed_scaling_factor)};
-  m.gate_ = ExactLinear::load(source, prefix + "gate.weight", c.num_experts, m.hidden_);
-  m.e_score_correction_bias_ = source.vector(prefix + "gate.e_score_correction_bias", c.num_experts);
+  m.gate_ = ExactLinear::load(source, prefix + "gate.weight");
+  m.e_score_correction_bias_ = source.parameter(prefix + "gate.e_score_correction_bias");
   for (size_t e = 0; e < c.num_experts; ++e) {
     const std::string expert = prefix + "experts." + std::to_string(e) + ".";
-    m.experts_.push_back({.w1 = source.matrix(expert + "w1.weight", m.intermediate_, m.hidden_),
-                          .w3 = source.matrix(expert + "w3.weight", m.intermediate_, m.hidden_),
-                          .w2 = source.matrix(expert + "w2.weight", m.hidden_, m.intermediate_)});
+    m.experts_.push_back({.w1 = source.matrix(expert + "w1.weight"),
+                          .w3 = source.matrix(expert + "w3.weight"),
+                          .w2 = source.matrix(expert + "w2.weight")});
   }
   m.rounding_ = rounding_of(m.experts_.front().w1);
   for (const Expert& e : m.experts_)
     for (const PackedMatrix* w : {&e.w1, &e.w3, &e.w2})
       if (rounding_of(*w) != m.rounding_) m.rounding_ = ActivationType::f32;
-  m.shared_experts_ = KimiMlp::load(source, prefix + "shared_experts.", m.hidden_, c.num_shared_experts * m.intermediate_,
+  m.shared_experts_ = KimiMlp::load(source, prefix + "shared_experts.",
                                     {.layer = layer, .gate = Value::SharedGateProj, .up = Value::SharedUpProj});
   return m;
 }
@@ -60,7 +60,7 @@ void KimiMoe::forward(ExecContext& ctx, const ActivationRows& x, MatView<float> 
   if (ctx.taps != nullptr) check_ids(routing.ids);  // a tap may have written them
   ctx.tap(Value::ExpertWeights, layer_, routing.weights);
 
-  const Dispatch dispatch = sort_by_expert(frame, routing.ids);
+  const Dispatch dispatch = sort_by_expert(ctx, frame, routing.ids);
   stage.next(Stage::Experts);
   run_experts(ctx, dispatch, x, expert_out);
   if (ctx.wants(Value::ExpertOutputs, layer_))
@@ -85,7 +85,7 @@ void KimiMoe::sum_experts(ExecContext& ctx, const Dispatch& dispatch, const Rout
   });
 }
 
-// The same in two stages, between which a tap sees what each expert gives: products and sums that are not fused.
+// The same in two stages, so that a tap sees each expert's weighted output in between. Rounds once more than the fused form.
 void KimiMoe::sum_shown_experts(ExecContext& ctx, const Dispatch& dispatch, const Routing& routing,
                                 MatView<const float> expert_out, MatView<float> out) const {
   const size_t tokens = out.rows(), top_k = route_.top_k;
@@ -114,13 +114,19 @@ void KimiMoe::check_ids(MatView<const int32_t> ids) const {
               experts_.size() - 1);
 }
 
-// A counting sort: rows of one expert become neighbours, in order of token.
-KimiMoe::Dispatch KimiMoe::sort_by_expert(Workspace::Frame& frame, MatView<const int32_t> ids) const {
+// Takes memory for as many blocks as there can be: how much a step takes must not depend on the router's choice.
+KimiMoe::Dispatch KimiMoe::sort_by_expert(ExecContext& ctx, Workspace::Frame& frame, MatView<const int32_t> ids) const {
   const size_t rows = ids.rows() * ids.cols();
   Dispatch d = {.token_of = frame.array<uint32_t>(rows),
                 .sorted_row = frame.matrix<uint32_t>(ids.rows(), ids.cols()),
                 .blocks = frame.array<RowBlock>(max_blocks(rows, experts_.size()))};
-  const std::span<uint32_t> next = frame.array<uint32_t>(experts_.size() + 1);  // where the next row of an expert goes
+  const std::span<uint32_t> next = frame.array<uint32_t>(experts_.size() + 1);
+  ctx.pool.run_alone([&] { sort(ids, next, d); });
+  return d;
+}
+
+// A counting sort: rows of one expert become neighbours, in order of token. `next`: where the next row of an expert goes.
+void KimiMoe::sort(MatView<const int32_t> ids, std::span<uint32_t> next, Dispatch& d) const {
   std::ranges::fill(next, 0u);
   for (size_t t = 0; t < ids.rows(); ++t)
     for (int32_t e : ids[t]) ++next[static_cast<size_t>(e) + 1];
@@ -140,7 +146,6 @@ KimiMoe::Dispatch KimiMoe::sort_by_expert(Workspace::Frame& frame, MatView<const
       d.sorted_row[t][j] = row;
     }
   d.blocks = d.blocks.first(blocks);
-  return d;
 }
 
 // The tokens' rows, sorted by expert.
@@ -225,17 +230,6 @@ void KimiMoe::run_experts(ExecContext& ctx, const Dispatch& d, const ActivationR
   for_tiles(hidden_, intermediate_, [&](const Expert& e, size_t from, size_t to, size_t begin, size_t end) {
     matmul_tile(ctx.kernels, {e.w2, h, expert_out}, from, to, begin, end);
   });
-}
-
-size_t KimiMoe::workspace_bytes(size_t tokens) const {
-  const auto array = [](size_t n, size_t size = sizeof(float)) { return Workspace::rounded(n * size); };
-  const size_t rows = tokens * route_.top_k;
-  const size_t own = array(tokens * experts_.size()) + 2 * array(rows) + array(rows * hidden_) + array(tokens * hidden_) +
-                     2 * array(rows) + array(max_blocks(rows, experts_.size()), sizeof(RowBlock)) + array(experts_.size() + 1);
-  // Sorted rows of fp32; or rounded, and then the activated ones too.
-  const size_t in = std::max({array(rows * hidden_), bf16_rows_bytes(rows, hidden_) + bf16_rows_bytes(rows, intermediate_),
-                              int8_rows_bytes(rows, hidden_) + int8_rows_bytes(rows, intermediate_)});
-  return own + std::max(in + 2 * array(rows * intermediate_), shared_experts_.workspace_bytes(tokens));
 }
 
 }  // namespace kilin

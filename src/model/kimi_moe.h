@@ -16,8 +16,6 @@ class KimiMoe {
   /// x [T, hidden] -> out [T, hidden]. Ranks hold parts of the sum: the caller reduces.
   void forward(ExecContext& ctx, const ActivationRows& x, MatView<float> out) const;
 
-  size_t workspace_bytes(size_t tokens) const;
-
  private:
   struct Expert {
     PackedMatrix w1, w3;  // gate, up [intermediate, hidden]
@@ -27,7 +25,7 @@ class KimiMoe {
     MatView<int32_t> ids;    // [T, top_k] ascending
     MatView<float> weights;  // [T, top_k]
   };
-  /// Some rows of one expert, which are neighbours once rows are sorted by expert.
+  /// Up to 64 neighbouring rows of one expert, once rows are sorted by expert.
   struct RowBlock {
     uint32_t expert;
     uint32_t begin, end;
@@ -41,7 +39,8 @@ class KimiMoe {
   };
 
   void check_ids(MatView<const int32_t> ids) const;
-  Dispatch sort_by_expert(Workspace::Frame& frame, MatView<const int32_t> ids) const;
+  Dispatch sort_by_expert(ExecContext& ctx, Workspace::Frame& frame, MatView<const int32_t> ids) const;
+  void sort(MatView<const int32_t> ids, std::span<uint32_t> next, Dispatch& dispatch) const;
   ProductRows gather(ExecContext& ctx, Workspace::Frame& frame, const Dispatch& dispatch, const ProductRows& x) const;
   void count_experts(ExecContext& ctx, const Dispatch& dispatch, const ProductRows& x) const;
   void run_experts(ExecContext& ctx, const Dispatch& dispatch, const ActivationRows& x, MatView<float> expert_out) const;
@@ -53,7 +52,8 @@ class KimiMoe {
   ExactLinear gate_;                // [experts, hidden], fp32 arithmetic
   Tensor e_score_correction_bias_;  // [experts]: for the selection only
   std::vector<Expert> experts_;
-  ActivationType rounding_ = ActivationType::f32;  // what all matrices of all experts go with, else fp32
+  ActivationType rounding_ =
+      ActivationType::f32;  // what inputs of the experts are rounded to: fp32 unless all their matrices agree
   KimiMlp shared_experts_;
   RouteParams route_{};
   size_t hidden_ = 0, intermediate_ = 0;

@@ -20,6 +20,9 @@ constexpr double kTolerance = 5e-6;
 
 ModelConfig moe_config(size_t hidden, size_t width, size_t experts, size_t chosen, size_t groups = 1, size_t top_groups = 1) {
   ModelConfig c;
+  c.num_hidden_layers = 1;
+  c.attention_kinds = {AttentionKind::Mla};
+  c.feed_forward_kinds = {FeedForwardKind::Moe};
   c.hidden_size = hidden;
   c.moe_intermediate_size = width;
   c.num_experts = experts;
@@ -39,9 +42,8 @@ MadeUpWeights weights_of(const ModelConfig& config) {
   return weights;
 }
 
-Floats run(const MadeUpWeights& weights, const ModelConfig& config, const Floats& x, size_t threads = 2,
-           Taps* taps = nullptr) {
-  WeightSource source = testing::source_of(weights);
+Floats run(const MadeUpWeights& weights, const ModelConfig& config, const Floats& x, size_t threads = 2, Taps* taps = nullptr) {
+  WeightSource source = testing::source_of(weights, config, "block_sparse_moe.");
   const KimiMoe moe = KimiMoe::load(source, "", config, 0);
   testing::LayerBench bench(config, 0, 0, {.threads = threads});
   const size_t cu_seqlens[] = {0};

@@ -1,7 +1,6 @@
 // Matrix products with weights. None of the model's has a bias.
 #pragma once
 
-#include <algorithm>
 #include <string>
 
 #include "model/ops.h"
@@ -9,10 +8,10 @@
 
 namespace kilin {
 
-/// What the rows of a product with `weight` can be rounded to, beside fp32.
+/// The type, beside fp32, that a product with `weight` can read its rows in.
 ActivationType rounding_of(const PackedMatrix& weight);
 
-/// The rows that several products read, as they are and as the activations' type has them: rounded once, not once a product.
+/// Rows that several products read: as they are, and rounded to the activations' type, once for all products.
 class ActivationRows {
  public:
   /// @param x must live as long as this. What is rounded is taken from `frame`.
@@ -20,13 +19,8 @@ class ActivationRows {
 
   MatView<const float> exact() const { return exact_; }
 
-  /// What a product reads whose weights go with `rounding`: exact unless that is the activations' type.
+  /// The rows for a product whose weight takes `rounding`: rounded if that is the activations' type, else exact.
   ProductRows as(ActivationType rounding) const { return rounding == type_ ? rounded_ : exact_; }
-
-  /// The most that the constructor takes from the workspace, in whatever type.
-  static size_t workspace_bytes(size_t rows, size_t cols) {
-    return std::max(bf16_rows_bytes(rows, cols), int8_rows_bytes(rows, cols));
-  }
 
  private:
   MatView<const float> exact_;
@@ -46,16 +40,14 @@ class BasicLinear {
  public:
   BasicLinear() = default;
   explicit BasicLinear(const PackedMatrix& weight) : weight_(weight) {}
-  static BasicLinear load(WeightSource& source, const std::string& name, size_t out_features, size_t in_features) {
-    return BasicLinear(source.matrix(name, out_features, in_features));
-  }
+  static BasicLinear load(WeightSource& source, const std::string& name) { return BasicLinear(source.matrix(name)); }
 
   size_t out_features() const { return weight_.rows(); }
 
   /// x [T, in], y [T, out]
   void apply(ExecContext& ctx, const ActivationRows& x, MatView<float> y) const { matmul(ctx, {product(x, y)}); }
 
-  /// What apply does, to share a loop with others.
+  /// The product alone, for a loop that it shares with others.
   Product product(const ActivationRows& x, MatView<float> y) const {
     if constexpr (inputs == Inputs::Exact)
       return product(x.exact(), y);

@@ -1,4 +1,4 @@
-// The seam between a linear-attention layer and the pools: who turns raw projections into head outputs and moves the states on.
+// The seam between a linear-attention layer and the pools: turns raw projections into head outputs and updates the states.
 #pragma once
 
 #include <string_view>
@@ -34,8 +34,9 @@ class LinearRecurrentBackend {
   virtual std::string_view name() const = 0;
 
   /// Runs every sequence of the batch in its own mode and writes its new state and convolution tail back in place. A sequence
-  /// without tokens keeps every bit of both.
-  /// It is the last to see a batch before states move, and checks it (ForwardBatch::validate_states), whoever checked before.
+  /// without tokens keeps every bit of both. It is the last to see a batch before states move, and checks it
+  /// (ForwardBatch::validate_states), whoever checked before. Touches values in loops of ctx.pool only: a dry run skips those,
+  /// to learn what is taken from the workspace (model/dry_run.h).
   /// @param layer the layer in the model, for taps
   /// @param state_layer the layer among those that have states, for the pool
   /// @param heads [T, heads x V]: the output after the gated norm
@@ -43,9 +44,6 @@ class LinearRecurrentBackend {
   /// moved then
   virtual void forward(ExecContext& ctx, const ForwardBatch& batch, int layer, size_t state_layer,
                        const KdaParameters& parameters, const KdaInputs& inputs, MatView<float> heads) const = 0;
-
-  /// What forward takes from the workspace for `tokens` tokens on `threads` threads.
-  virtual size_t workspace_bytes(const KdaParameters& parameters, size_t tokens, size_t threads) const = 0;
 };
 
 }  // namespace kilin

@@ -19,7 +19,7 @@ size_t bf16_stride(size_t cols) {
 size_t int8_scales(size_t cols) { return (cols + kInt8Group - 1) / kInt8Group; }
 size_t int8_sums(size_t cols) { return (cols + kInt8SumGroup - 1) / kInt8SumGroup; }
 
-// How a product is cut into tiles, and its first one in the loop. Neighbours share their columns of the weights.
+// A product's first tile in the loop, and how it is cut. Neighbouring tiles share columns of the weights.
 struct Tiling {
   size_t first = 0, row_tiles = 0, columns = 0;
 };
@@ -97,17 +97,10 @@ MatView<bf16> take_bf16_rows(Workspace::Frame& frame, size_t rows, size_t cols) 
   return frame.matrix<bf16>(rows, bf16_stride(cols)).columns(0, cols);
 }
 
-size_t bf16_rows_bytes(size_t rows, size_t cols) { return Workspace::rounded(rows * bf16_stride(cols) * sizeof(bf16)); }
-
 Int8Rows take_int8_rows(Workspace::Frame& frame, size_t rows, size_t cols) {
   return {.values = frame.matrix<int8_t>(rows, cols),
           .scales = frame.matrix(rows, int8_scales(cols)),
           .sums = frame.matrix<int16_t>(rows, int8_sums(cols))};
-}
-
-size_t int8_rows_bytes(size_t rows, size_t cols) {
-  return Workspace::rounded(rows * cols) + Workspace::rounded(rows * int8_scales(cols) * sizeof(float)) +
-         Workspace::rounded(rows * int8_sums(cols) * sizeof(int16_t));
 }
 
 void gather_rows(ExecContext& ctx, const PackedMatrix& table, std::span<const int32_t> ids, MatView<float> out) {

@@ -1,5 +1,4 @@
-// The kernels as the layers call them: the work of one op, shared among the threads. What is here decides who computes what and
-// never changes a byte of it.
+// The kernels as layers call them: shares the work of one op among the threads. The result does not depend on how.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +22,8 @@ struct Product {
 
 inline constexpr size_t kMostProducts = 8;
 
-/// At most kMostProducts, of which none reads what another one writes, in one loop: threads wait for each other once, not once
-/// a product.
+/// At most kMostProducts in one loop, so that threads wait for each other once instead of once a product. None may read what
+/// another one writes.
 void matmul(ExecContext& ctx, std::initializer_list<Product> products);
 
 /// The same for rows [from, to) of x and columns [begin, end) of y, on this thread.
@@ -39,14 +38,12 @@ void round_to_bf16(ExecContext& ctx, MatView<const float> x, MatView<bf16> out);
 /// out = x as int8.
 void quantize_rows(ExecContext& ctx, MatView<const float> x, const Int8Rows& out);
 
-/// Memory for rows as bf16, and what it takes of a workspace. Between two rows lies an odd number of cache lines: at the widths
+/// Memory for rows as bf16. Between two rows lies an odd number of cache lines: at the widths
 /// of models, mostly powers of two, the rows of a tile would all want the same few lines of the first-level cache.
 MatView<bf16> take_bf16_rows(Workspace::Frame& frame, size_t rows, size_t cols);
-size_t bf16_rows_bytes(size_t rows, size_t cols);
 
-/// Memory for rows as int8, and what it takes of a workspace.
+/// Memory for rows as int8.
 Int8Rows take_int8_rows(Workspace::Frame& frame, size_t rows, size_t cols);
-size_t int8_rows_bytes(size_t rows, size_t cols);
 
 /// out[t] = table[ids[t]] as fp32.
 void gather_rows(ExecContext& ctx, const PackedMatrix& table, std::span<const int32_t> ids, MatView<float> out);
@@ -63,9 +60,10 @@ void softmax(const KernelTable& kernels, std::span<const float> scores, std::spa
 /// stream += contribution.
 void add(ExecContext& ctx, MatView<const float> contribution, MatView<float> stream);
 
-/// Columns that a tile of a matrix product should hold, where each costs about so many scalar operations and a thread has so
-/// many of them in the loop: enough work for a slice, and more while none waits long for the last one, since memory is read the
-/// faster the longer a stream is. Whole groups of 64, the widest register tile of the kernels. No byte depends on it.
+/// Columns that a tile of a matrix product should hold. Enough to be worth a slice, and more where a thread has many: long
+/// streams are read faster, but the last tile must not keep the other threads waiting. A multiple of 64, the widest register
+/// tile of the kernels. No byte depends on it.
+/// @param work_per_column in scalar operations. @param columns_a_thread that the loop has
 size_t tile_columns(size_t work_per_column, size_t columns_a_thread);
 
 /// Indices a slice should hold so that waking a thread pays: each costs about `work` scalar operations.

@@ -17,7 +17,7 @@ TEST(PackedModel, TakesEveryPlannedPackAndGivesTheirSourcesBack) {
   EXPECT_TRUE(source.packs()->is_complete());
   size_t bytes = 0, packed = 0;
   for (const ExpectedTensor& tensor : expected_tensors(config)) {
-    const WeightUse use = use_of(*tensor.pattern);
+    const WeightUse use = tensor.pattern->use;
     if (!is_product(use)) continue;
     ++packed;
     bytes += store->require(tensor.name).bytes.size();

@@ -10,9 +10,7 @@ namespace kilin {
 class RmsNorm {
  public:
   RmsNorm() = default;
-  static RmsNorm load(WeightSource& source, const std::string& name, size_t width, float eps) {
-    return RmsNorm(source.vector(name, width), eps);
-  }
+  static RmsNorm load(WeightSource& source, const std::string& name, float eps) { return RmsNorm(source.parameter(name), eps); }
 
   /// In place if x is out.
   void apply(ExecContext& ctx, MatView<const float> x, MatView<float> out) const {

@@ -10,7 +10,7 @@ namespace kilin {
 
 namespace {
 
-// What a sequence attends with: Q rows of this step, K tokens so far.
+// One sequence's attention: Q rows of this step, K tokens so far.
 struct Attention {
   size_t begin = 0, rows = 0, keys = 0;
   Tensor latents = {};    // [K, rank + rope]

@@ -6,7 +6,7 @@
 
 namespace kilin {
 
-/// What a layer's attention is made of.
+/// A layer's dimensions and weight.
 struct MlaParameters {
   size_t heads, nope, rope, value, rank;
   float scale;
@@ -18,11 +18,11 @@ struct MlaParameters {
   size_t latent_width() const { return rank + rope; }
 };
 
-/// Whether somebody asks for a value that only this path forms.
+/// Whether a tap asks for a value that only staged_mla forms.
 bool wants_staged_mla(const ExecContext& ctx, int layer);
 
-/// Attends as KimiMlaAttention does in either mode, within rounding: every row of every sequence reads the latents from the
-/// pool, its own among them, decompressed. Shows what stands between. Allocates.
+/// The same attention as KimiMlaAttention's, within rounding, for both modes: decompresses each sequence's latents, its new
+/// ones too, from the pool, and shows every value in between. Allocates.
 /// @param q [T, heads x (nope + rope)]
 /// @param heads [T, heads x value]: the output
 /// @pre ctx.taps; the rows' latents are in the pool

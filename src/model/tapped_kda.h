@@ -1,4 +1,4 @@
-// A KDA layer's inside with taps attached.
+// A KDA layer whose inner values taps can see and change.
 #pragma once
 
 #include "model/kda_stages.h"
@@ -11,9 +11,9 @@ struct KdaLayerNumbers {
   size_t state_layer;
 };
 
-/// What KdaBackend::forward does, a stage after the other for all tokens and heads, so that taps see and may change what stands
-/// between. The same bytes, unless somebody asks for the states after every token: then the recurrence takes one at a time.
-/// Allocates where states are shown.
+/// Does what KdaBackend::forward does, but runs each stage for all tokens and heads before the next, so that taps can see and
+/// change the values in between. Gives the same bytes, unless a tap asks for the states after every token: the recurrence then
+/// goes token by token. Allocates where states are shown.
 /// @pre ctx.taps
 void run_with_taps(ExecContext& ctx, const ForwardBatch& batch, const KdaLayerNumbers& numbers, const KdaParameters& p,
                    const KdaInputs& inputs, MatView<float> heads, const KdaThreadMemory& memory);

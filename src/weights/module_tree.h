@@ -1,4 +1,4 @@
-// A model's tensors as the tree of modules that their names spell, with what is alike told once: 256 experts are one node.
+// A model's tensors as the tree of modules that their names spell. Modules that look alike are one node: 256 experts, say.
 #pragma once
 
 #include <cstddef>

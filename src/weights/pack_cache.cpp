@@ -81,7 +81,7 @@ std::vector<std::byte> table_of(const PackPlan& plan, const PackOrigin& origin) 
 
 uint64_t checksum_bytes(const PackPlan& plan) { return plan.packs().size() * sizeof(uint64_t); }
 
-// A file that was found whole.
+// A pack file that an earlier load has completed.
 class CachedPacks final : public PackStore {
  public:
   CachedPacks(MappedFile map, size_t data_offset) : map_(std::move(map)), data_offset_(data_offset) {

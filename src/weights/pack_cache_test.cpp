@@ -17,6 +17,7 @@
 #include "core/thread_pool.h"
 #include "support/compare.h"
 #include "support/golden.h"
+#include "support/take_tensor.h"
 #include "weights/weight_map.h"
 #include "weights/weight_source.h"
 
@@ -28,12 +29,7 @@ using testing::TemporaryFolder;
 
 // Takes every tensor of a layer, as its modules do.
 void take_layer(WeightSource& source, const ModelConfig& config, size_t layer) {
-  for (const ExpectedTensor& tensor : expected_tensors_of_layer(config, layer)) {
-    if (source.plan()->find(tensor.name) != nullptr)
-      source.matrix(tensor.name, tensor.shape[0], tensor.shape[1]);
-    else
-      source.vector(tensor.name, tensor.shape.elements());
-  }
+  for (const ExpectedTensor& tensor : expected_tensors_of_layer(config, layer)) testing::take_tensor(source, tensor);
 }
 
 // A copy of models/tiny that a test may change, and the packs of its layer 1.

@@ -42,7 +42,7 @@ std::optional<fs::path> user_cache() {
 }
 
 fs::path folder_of(const PackPlacement& placement, const fs::path& model) {
-  if (placement.where == PackPlacement::Where::Folder) return placement.folder;
+  if (placement.target == PackPlacement::Target::Folder) return placement.folder;
   fs::path beside = own_folder(model);
   if (::access(beside.c_str(), W_OK | X_OK) == 0) return beside;
   if (const auto cache = user_cache()) return *cache;
@@ -51,12 +51,12 @@ fs::path folder_of(const PackPlacement& placement, const fs::path& model) {
 }
 
 bool wants_file(const PackPlacement& placement, uint64_t bytes, const MemoryInfo& memory) {
-  switch (placement.where) {
-    case PackPlacement::Where::Auto:
+  switch (placement.target) {
+    case PackPlacement::Target::Auto:
       return bytes > memory.total / 2;
-    case PackPlacement::Where::Memory:
+    case PackPlacement::Target::Memory:
       return false;
-    case PackPlacement::Where::Folder:
+    case PackPlacement::Target::Folder:
       return true;
   }
   return false;
@@ -73,8 +73,8 @@ void make_folder(const fs::path& folder) {
 PackPlacement PackPlacement::parse(std::string_view text) {
   if (text.empty()) raise(ErrorCode::InvalidArgument, "the pack cache is empty; expected auto, off or a folder");
   if (text == "auto") return {};
-  if (text == "off") return {.where = Where::Memory};
-  return {.where = Where::Folder, .folder = text};
+  if (text == "off") return {.target = Target::Memory};
+  return {.target = Target::Folder, .folder = text};
 }
 
 fs::path pack_file(const fs::path& model, const fs::path& in, const PackOrigin& origin) {
@@ -87,8 +87,8 @@ fs::path pack_file(const fs::path& model, const fs::path& in, const PackOrigin& 
 
 std::vector<fs::path> possible_pack_files(const PackPlacement& placement, const fs::path& model, const PackOrigin& origin) {
   std::vector<fs::path> folders;
-  if (placement.where == PackPlacement::Where::Folder) folders = {placement.folder};
-  if (placement.where == PackPlacement::Where::Auto) {
+  if (placement.target == PackPlacement::Target::Folder) folders = {placement.folder};
+  if (placement.target == PackPlacement::Target::Auto) {
     folders = {own_folder(model)};
     if (auto cache = user_cache()) folders.push_back(*std::move(cache));
   }

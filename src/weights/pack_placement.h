@@ -12,12 +12,12 @@ namespace kilin {
 
 /// What --pack-cache asks for.
 struct PackPlacement {
-  enum class Where : uint8_t {
+  enum class Target : uint8_t {
     Auto,    ///< a file if the packs are more than half of the memory, so that they can be read from disk again and again
     Memory,  ///< never a file
     Folder,  ///< always a file, in `folder`
   };
-  Where where = Where::Auto;
+  Target target = Target::Auto;
   std::filesystem::path folder = {};
   PackCheck check = PackCheck::Head;  ///< of a file that an earlier load left
 
@@ -25,9 +25,9 @@ struct PackPlacement {
   static PackPlacement parse(std::string_view text);
 };
 
-/// What a model's packs are called: two that can stand in one folder have different names.
-/// @param model its folder or file. @param in the folder that it is for; one that is not the model's own gets a mark of its
-/// path
+/// The name of a model's pack file in folder `in`. Unique there: outside of the model's own folder it contains a hash of the
+/// model's path.
+/// @param model its folder or file
 std::filesystem::path pack_file(const std::filesystem::path& model, const std::filesystem::path& in, const PackOrigin& origin);
 
 /// Files that loads with this placement may have left, whether they are there or not.

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "kernels/quant/panels.h"
-#include "weights/weight_use.h"
+#include "weights/weight_map.h"
 
 namespace kilin {
 
@@ -48,7 +48,7 @@ PackPlan PackPlan::of_layer(const TensorStore& store, const ModelConfig& config,
 
 void PackPlan::add(const TensorStore& store, const ExpectedTensor& tensor, const std::string& source,
                    const std::optional<QuantMix>& mix) {
-  if (!is_product(use_of(*tensor.pattern))) return;
+  if (!is_product(tensor.pattern->use)) return;
   const StoredTensor stored = store.require(source);
   const auto format = packed_format(stored, tensor, mix);
   if (!format) return;

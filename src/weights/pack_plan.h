@@ -14,7 +14,7 @@
 namespace kilin {
 
 struct PlannedPack {
-  std::string name;    ///< what products call it
+  std::string name;    ///< the matrix, as the weight map names it
   std::string source;  ///< the tensor that it is made from: the embedding where lm_head is tied to it
   BlockFormat format;  ///< of the panels: the tensor's own, or what it is quantised to
   size_t rows, cols;   ///< [out_features, in_features]

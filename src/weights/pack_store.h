@@ -12,28 +12,28 @@
 
 namespace kilin {
 
-/// A stretch of bytes that packing fills once, at places that a PackPlan knows, and that products then read for as long as the
-/// store lives.
+/// The bytes of all packs, at the offsets of a PackPlan. Packing writes them once; products read them as long as the store
+/// lives.
 class PackStore {
  public:
   virtual ~PackStore() = default;
 
-  /// The first byte; 64-byte aligned. What was written shows here at once.
+  /// The first byte; 64-byte aligned. Writes are visible here at once.
   virtual const std::byte* data() const = 0;
 
-  /// Holds every pack already: nothing needs to be written.
+  /// Whether every pack is there already, so that nothing need be written.
   virtual bool is_complete() const = 0;
 
   /// Thread-safe for places that do not overlap. @throws Io (a full disk among others)
   virtual void write(uint64_t offset, std::span<const std::byte> bytes) = 0;
 
-  /// These bytes were written for good, a matrix's all: a store that keeps checksums takes one.
+  /// Call when all bytes of a matrix are written: a store that keeps checksums takes one.
   virtual void seal(uint64_t /*offset*/, uint64_t /*bytes*/) {}
 
-  /// Everything was written. @throws Io
+  /// Call when everything was written. @throws Io
   virtual void commit() = 0;
 
-  /// Where it stays after this process; empty if it does not.
+  /// The file that stays after this process; empty if none does.
   virtual std::filesystem::path file() const { return {}; }
 
  protected:

@@ -3,7 +3,7 @@
 #include <charconv>
 
 #include "core/error.h"
-#include "weights/weight_use.h"
+#include "weights/weight_map.h"
 
 namespace kilin {
 
@@ -80,7 +80,7 @@ QuantType parse_quant_type(std::string_view name) {
 
 std::optional<BlockFormat> QuantMix::format_of(const ExpectedTensor& tensor) const {
   const TypeFacts& facts = facts_of(type_);
-  const WeightUse use = use_of(*tensor.pattern);
+  const WeightUse use = tensor.pattern->use;
   if (!is_product(use) || use == WeightUse::ExactProduct) return std::nullopt;
   const size_t cols = tensor.shape[tensor.shape.rank() - 1];
   if (use == WeightUse::LmHead) return that_fits(facts.lm_head, cols);

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "kernels/quant/quantize.h"
 #include "support/configs.h"
-#include "weights/weight_use.h"
+#include "weights/weight_map.h"
 
 namespace kilin {
 namespace {
@@ -103,7 +103,7 @@ TEST(QuantMix, KnowsItsTypesByName) {
 
 TEST(WeightUse, EveryMatrixOfTheModelHasAUseThatFitsItsRank) {
   for (const WeightPattern& pattern : weight_patterns())
-    EXPECT_EQ(use_of(pattern) != WeightUse::Parameter, pattern.shape.size() == 2) << pattern.field;
+    EXPECT_EQ(pattern.use != WeightUse::Parameter, pattern.shape.size() == 2) << pattern.field;
 }
 
 }  // namespace

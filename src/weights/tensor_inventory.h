@@ -1,5 +1,5 @@
-// The tensors that a model must have, held against what its folder really holds: for looking at a model, complete or not.
-// Loading is stricter (check_tensors).
+// Compares the tensors that a model must have with those that its folder holds, for showing a model, complete or not. Loading
+// is stricter (check_tensors).
 #pragma once
 
 #include <cstddef>

@@ -39,73 +39,87 @@ constexpr std::array<Extent, sizeof...(extents)> kShape = {extents...};
 constexpr std::array<DType, 3> kWeight = {DType::bf16, DType::f16, DType::f32};
 constexpr std::array<DType, 3> kParameter = {DType::f32, DType::bf16, DType::f16};
 
-using enum Where;
+using enum OncePer;
+using enum WeightUse;
 using enum ShardRule;
 
 // Linear weights are stored [out, in]. No linear layer has a bias.
 constexpr WeightPattern kPatterns[] = {
-    {"model.embed_tokens.weight", "KimiLinearForCausalLM.embed_tokens", Once, kShape<kVocabulary, kHidden>, kWeight,
+    {"model.embed_tokens.weight", "KimiLinearForCausalLM.embed_tokens", Model, kShape<kVocabulary, kHidden>, Table, kWeight,
      Vocabulary},
-    {"model.norm.weight", "KimiLinearForCausalLM.norm", Once, kShape<kHidden>, kWeight, Replicated},
-    {"lm_head.weight", "KimiLinearForCausalLM.lm_head", OnceUntied, kShape<kVocabulary, kHidden>, kWeight, Vocabulary},
+    {"model.norm.weight", "KimiLinearForCausalLM.norm", Model, kShape<kHidden>, Parameter, kWeight, Replicated},
+    {"lm_head.weight", "KimiLinearForCausalLM.lm_head", UntiedModel, kShape<kVocabulary, kHidden>, LmHead, kWeight, Vocabulary},
 
-    {"model.layers.L.input_layernorm.weight", "KimiDecoderLayer.input_layernorm", EveryLayer, kShape<kHidden>, kWeight,
+    {"model.layers.L.input_layernorm.weight", "KimiDecoderLayer.input_layernorm", Layer, kShape<kHidden>, Parameter, kWeight,
      Replicated},
-    {"model.layers.L.post_attention_layernorm.weight", "KimiDecoderLayer.post_attention_layernorm", EveryLayer, kShape<kHidden>,
-     kWeight, Replicated},
+    {"model.layers.L.post_attention_layernorm.weight", "KimiDecoderLayer.post_attention_layernorm", Layer, kShape<kHidden>,
+     Parameter, kWeight, Replicated},
 
-    {"model.layers.L.self_attn.q_proj.weight", "KimiDeltaAttention.q_proj", Kda, kShape<kKdaWidth, kHidden>, kWeight, Columns},
-    {"model.layers.L.self_attn.k_proj.weight", "KimiDeltaAttention.k_proj", Kda, kShape<kKdaWidth, kHidden>, kWeight, Columns},
-    {"model.layers.L.self_attn.v_proj.weight", "KimiDeltaAttention.v_proj", Kda, kShape<kKdaWidth, kHidden>, kWeight, Columns},
-    {"model.layers.L.self_attn.q_conv1d.weight", "KimiDeltaAttention.q_conv1d", Kda, kShape<kKdaWidth, kOne, kConvWidth>,
-     kWeight, Heads},
-    {"model.layers.L.self_attn.k_conv1d.weight", "KimiDeltaAttention.k_conv1d", Kda, kShape<kKdaWidth, kOne, kConvWidth>,
-     kWeight, Heads},
-    {"model.layers.L.self_attn.v_conv1d.weight", "KimiDeltaAttention.v_conv1d", Kda, kShape<kKdaWidth, kOne, kConvWidth>,
-     kWeight, Heads},
-    {"model.layers.L.self_attn.A_log", "KimiDeltaAttention.A_log", Kda, kShape<kOne, kOne, kKdaHeads, kOne>, kParameter, Heads,
-     true},
-    {"model.layers.L.self_attn.dt_bias", "KimiDeltaAttention.dt_bias", Kda, kShape<kKdaWidth>, kParameter, Heads, true},
-    {"model.layers.L.self_attn.f_a_proj.weight", "KimiDeltaAttention.f_a_proj", Kda, kShape<kKdaHeadDim, kHidden>, kWeight,
+    {"model.layers.L.self_attn.q_proj.weight", "KimiDeltaAttention.q_proj", KdaLayer, kShape<kKdaWidth, kHidden>, Product,
+     kWeight, Columns},
+    {"model.layers.L.self_attn.k_proj.weight", "KimiDeltaAttention.k_proj", KdaLayer, kShape<kKdaWidth, kHidden>, Product,
+     kWeight, Columns},
+    {"model.layers.L.self_attn.v_proj.weight", "KimiDeltaAttention.v_proj", KdaLayer, kShape<kKdaWidth, kHidden>,
+     SensitiveProduct, kWeight, Columns},
+    {"model.layers.L.self_attn.q_conv1d.weight", "KimiDeltaAttention.q_conv1d", KdaLayer, kShape<kKdaWidth, kOne, kConvWidth>,
+     Parameter, kWeight, Heads},
+    {"model.layers.L.self_attn.k_conv1d.weight", "KimiDeltaAttention.k_conv1d", KdaLayer, kShape<kKdaWidth, kOne, kConvWidth>,
+     Parameter, kWeight, Heads},
+    {"model.layers.L.self_attn.v_conv1d.weight", "KimiDeltaAttention.v_conv1d", KdaLayer, kShape<kKdaWidth, kOne, kConvWidth>,
+     Parameter, kWeight, Heads},
+    {"model.layers.L.self_attn.A_log", "KimiDeltaAttention.A_log", KdaLayer, kShape<kOne, kOne, kKdaHeads, kOne>, Parameter,
+     kParameter, Heads, true},
+    {"model.layers.L.self_attn.dt_bias", "KimiDeltaAttention.dt_bias", KdaLayer, kShape<kKdaWidth>, Parameter, kParameter,
+     Heads, true},
+    {"model.layers.L.self_attn.f_a_proj.weight", "KimiDeltaAttention.f_a_proj", KdaLayer, kShape<kKdaHeadDim, kHidden>,
+     ExactProduct, kWeight, Replicated},
+    {"model.layers.L.self_attn.f_b_proj.weight", "KimiDeltaAttention.f_b_proj", KdaLayer, kShape<kKdaWidth, kKdaHeadDim>,
+     ExactProduct, kWeight, Columns},
+    {"model.layers.L.self_attn.b_proj.weight", "KimiDeltaAttention.b_proj", KdaLayer, kShape<kKdaHeads, kHidden>, ExactProduct,
+     kWeight, Columns},
+    {"model.layers.L.self_attn.g_a_proj.weight", "KimiDeltaAttention.g_a_proj", KdaLayer, kShape<kKdaHeadDim, kHidden>,
+     ExactProduct, kWeight, Replicated},
+    {"model.layers.L.self_attn.g_b_proj.weight", "KimiDeltaAttention.g_b_proj", KdaLayer, kShape<kKdaWidth, kKdaHeadDim>,
+     ExactProduct, kWeight, Columns},
+    {"model.layers.L.self_attn.o_norm.weight", "KimiDeltaAttention.o_norm", KdaLayer, kShape<kKdaHeadDim>, Parameter, kWeight,
      Replicated},
-    {"model.layers.L.self_attn.f_b_proj.weight", "KimiDeltaAttention.f_b_proj", Kda, kShape<kKdaWidth, kKdaHeadDim>, kWeight,
+    {"model.layers.L.self_attn.o_proj.weight", "KimiDeltaAttention.o_proj", KdaLayer, kShape<kHidden, kKdaWidth>, Product,
+     kWeight, Rows},
+
+    {"model.layers.L.self_attn.q_proj.weight", "KimiMlaAttention.q_proj", MlaLayer, kShape<kQueryWidth, kHidden>, Product,
+     kWeight, Columns},
+    {"model.layers.L.self_attn.kv_a_proj_with_mqa.weight", "KimiMlaAttention.kv_a_proj_with_mqa", MlaLayer,
+     kShape<kLatentWidth, kHidden>, Product, kWeight, Replicated},
+    {"model.layers.L.self_attn.kv_a_layernorm.weight", "KimiMlaAttention.kv_a_layernorm", MlaLayer, kShape<kLatentRank>,
+     Parameter, kWeight, Replicated},
+    {"model.layers.L.self_attn.kv_b_proj.weight", "KimiMlaAttention.kv_b_proj", MlaLayer, kShape<kKvWidth, kLatentRank>, Dense,
+     kWeight, Columns},
+    {"model.layers.L.self_attn.o_proj.weight", "KimiMlaAttention.o_proj", MlaLayer, kShape<kHidden, kValueWidth>, Product,
+     kWeight, Rows},
+
+    {"model.layers.L.mlp.gate_proj.weight", "KimiMlp.gate_proj", DenseLayer, kShape<kDenseWidth, kHidden>, Product, kWeight,
      Columns},
-    {"model.layers.L.self_attn.b_proj.weight", "KimiDeltaAttention.b_proj", Kda, kShape<kKdaHeads, kHidden>, kWeight, Columns},
-    {"model.layers.L.self_attn.g_a_proj.weight", "KimiDeltaAttention.g_a_proj", Kda, kShape<kKdaHeadDim, kHidden>, kWeight,
-     Replicated},
-    {"model.layers.L.self_attn.g_b_proj.weight", "KimiDeltaAttention.g_b_proj", Kda, kShape<kKdaWidth, kKdaHeadDim>, kWeight,
+    {"model.layers.L.mlp.up_proj.weight", "KimiMlp.up_proj", DenseLayer, kShape<kDenseWidth, kHidden>, Product, kWeight,
      Columns},
-    {"model.layers.L.self_attn.o_norm.weight", "KimiDeltaAttention.o_norm", Kda, kShape<kKdaHeadDim>, kWeight, Replicated},
-    {"model.layers.L.self_attn.o_proj.weight", "KimiDeltaAttention.o_proj", Kda, kShape<kHidden, kKdaWidth>, kWeight, Rows},
+    {"model.layers.L.mlp.down_proj.weight", "KimiMlp.down_proj", DenseLayer, kShape<kHidden, kDenseWidth>, SensitiveProduct,
+     kWeight, Rows},
 
-    {"model.layers.L.self_attn.q_proj.weight", "KimiMlaAttention.q_proj", Mla, kShape<kQueryWidth, kHidden>, kWeight, Columns},
-    {"model.layers.L.self_attn.kv_a_proj_with_mqa.weight", "KimiMlaAttention.kv_a_proj_with_mqa", Mla,
-     kShape<kLatentWidth, kHidden>, kWeight, Replicated},
-    {"model.layers.L.self_attn.kv_a_layernorm.weight", "KimiMlaAttention.kv_a_layernorm", Mla, kShape<kLatentRank>, kWeight,
+    {"model.layers.L.block_sparse_moe.gate.weight", "KimiMoe.gate", MoeLayer, kShape<kExperts, kHidden>, ExactProduct, kWeight,
      Replicated},
-    {"model.layers.L.self_attn.kv_b_proj.weight", "KimiMlaAttention.kv_b_proj", Mla, kShape<kKvWidth, kLatentRank>, kWeight,
-     Columns},
-    {"model.layers.L.self_attn.o_proj.weight", "KimiMlaAttention.o_proj", Mla, kShape<kHidden, kValueWidth>, kWeight, Rows},
-
-    {"model.layers.L.mlp.gate_proj.weight", "KimiMlp.gate_proj", Dense, kShape<kDenseWidth, kHidden>, kWeight, Columns},
-    {"model.layers.L.mlp.up_proj.weight", "KimiMlp.up_proj", Dense, kShape<kDenseWidth, kHidden>, kWeight, Columns},
-    {"model.layers.L.mlp.down_proj.weight", "KimiMlp.down_proj", Dense, kShape<kHidden, kDenseWidth>, kWeight, Rows},
-
-    {"model.layers.L.block_sparse_moe.gate.weight", "KimiMoe.gate", Moe, kShape<kExperts, kHidden>, kWeight, Replicated},
-    {"model.layers.L.block_sparse_moe.gate.e_score_correction_bias", "KimiMoe.e_score_correction_bias", Moe, kShape<kExperts>,
-     kWeight, Replicated},
+    {"model.layers.L.block_sparse_moe.gate.e_score_correction_bias", "KimiMoe.e_score_correction_bias", MoeLayer,
+     kShape<kExperts>, Parameter, kWeight, Replicated},
     {"model.layers.L.block_sparse_moe.experts.E.w1.weight", "KimiMoe.experts.w1", Expert, kShape<kExpertWidth, kHidden>,
-     kWeight, ExpertsThenColumns},
+     Product, kWeight, ExpertsThenColumns},
     {"model.layers.L.block_sparse_moe.experts.E.w3.weight", "KimiMoe.experts.w3", Expert, kShape<kExpertWidth, kHidden>,
-     kWeight, ExpertsThenColumns},
+     Product, kWeight, ExpertsThenColumns},
     {"model.layers.L.block_sparse_moe.experts.E.w2.weight", "KimiMoe.experts.w2", Expert, kShape<kHidden, kExpertWidth>,
-     kWeight, ExpertsThenRows},
-    {"model.layers.L.block_sparse_moe.shared_experts.gate_proj.weight", "KimiMoe.shared_experts.gate_proj", Moe,
-     kShape<kSharedWidth, kHidden>, kWeight, Columns},
-    {"model.layers.L.block_sparse_moe.shared_experts.up_proj.weight", "KimiMoe.shared_experts.up_proj", Moe,
-     kShape<kSharedWidth, kHidden>, kWeight, Columns},
-    {"model.layers.L.block_sparse_moe.shared_experts.down_proj.weight", "KimiMoe.shared_experts.down_proj", Moe,
-     kShape<kHidden, kSharedWidth>, kWeight, Rows},
+     SensitiveProduct, kWeight, ExpertsThenRows},
+    {"model.layers.L.block_sparse_moe.shared_experts.gate_proj.weight", "KimiMoe.shared_experts.gate_proj", MoeLayer,
+     kShape<kSharedWidth, kHidden>, Product, kWeight, Columns},
+    {"model.layers.L.block_sparse_moe.shared_experts.up_proj.weight", "KimiMoe.shared_experts.up_proj", MoeLayer,
+     kShape<kSharedWidth, kHidden>, Product, kWeight, Columns},
+    {"model.layers.L.block_sparse_moe.shared_experts.down_proj.weight", "KimiMoe.shared_experts.down_proj", MoeLayer,
+     kShape<kHidden, kSharedWidth>, SensitiveProduct, kWeight, Rows},
 };
 
 Shape shape_of(const WeightPattern& pattern, const ModelConfig& config) {
@@ -121,31 +135,31 @@ std::string with_index(std::string_view pattern, std::string_view component, siz
          std::string(pattern.substr(at + component.size() - 1));
 }
 
-bool has(const ModelConfig& config, const WeightPattern& pattern, size_t layer) {
-  switch (pattern.where) {
-    case EveryLayer:
+bool is_in(OncePer once_per, const ModelConfig& config, size_t layer) {
+  switch (once_per) {
+    case Layer:
       return true;
-    case Kda:
+    case KdaLayer:
       return config.is_kda(layer);
-    case Mla:
+    case MlaLayer:
       return config.is_mla(layer);
-    case Dense:
+    case DenseLayer:
       return !config.is_moe(layer);
-    case Moe:
+    case MoeLayer:
     case Expert:
       return config.is_moe(layer);
-    case Once:
-    case OnceUntied:
+    case Model:
+    case UntiedModel:
       return false;
   }
   return false;
 }
 
 void append_layer(const ModelConfig& config, const WeightPattern& pattern, size_t layer, std::vector<ExpectedTensor>& out) {
-  if (!has(config, pattern, layer)) return;
+  if (!is_in(pattern.once_per, config, layer)) return;
   const Shape shape = shape_of(pattern, config);
   const std::string name = with_index(pattern.pattern, ".L.", layer);
-  if (pattern.where != Expert) {
+  if (pattern.once_per != Expert) {
     out.push_back({name, shape, &pattern});
     return;
   }
@@ -185,7 +199,7 @@ std::span<const WeightPattern> weight_patterns() { return kPatterns; }
 std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config) {
   std::vector<ExpectedTensor> all;
   for (const WeightPattern& pattern : kPatterns) {
-    if (pattern.where == Once || (pattern.where == OnceUntied && !config.tie_word_embeddings))
+    if (pattern.once_per == Model || (pattern.once_per == UntiedModel && !config.tie_word_embeddings))
       all.push_back({std::string(pattern.pattern), shape_of(pattern, config), &pattern});
     for (size_t layer = 0; layer < config.num_hidden_layers; ++layer) append_layer(config, pattern, layer, all);
   }
@@ -198,6 +212,11 @@ std::vector<ExpectedTensor> expected_tensors_of_layer(const ModelConfig& config,
   std::vector<ExpectedTensor> tensors;
   for (const WeightPattern& pattern : kPatterns) append_layer(config, pattern, layer, tensors);
   return tensors;
+}
+
+ExpectedTensor lm_head_of(const ModelConfig& config) {
+  const auto* row = std::ranges::find(kPatterns, LmHead, &WeightPattern::use);
+  return {std::string(row->pattern), shape_of(*row, config), row};
 }
 
 }  // namespace kilin

@@ -1,4 +1,5 @@
-// One table binds every tensor of a checkpoint to a module's field, its shape, and how ranks share it.
+// One table says all that there is to say of a tensor of the checkpoint: the module's field that it belongs to, its shape, what
+// reads it, and how ranks share it.
 #pragma once
 
 #include <cstdint>
@@ -35,15 +36,39 @@ struct Extent {
   std::string_view words;
 };
 
-/// Which layers have a tensor.
-enum class Where : uint8_t { Once, OnceUntied, EveryLayer, Kda, Mla, Dense, Moe, Expert };
+/// How often a model has a tensor.
+enum class OncePer : uint8_t {
+  Model,
+  UntiedModel,  ///< whose word embeddings are not tied to lm_head
+  Layer,
+  KdaLayer,
+  MlaLayer,
+  DenseLayer,  ///< whose feed-forward is not a mixture of experts
+  MoeLayer,
+  Expert,
+};
+
+/// How a module reads a tensor: what decides whether it can be packed, and how coarsely it may be quantised.
+enum class WeightUse : uint8_t {
+  Parameter,         ///< norms, decays, biases, convolutions: as fp32
+  Table,             ///< rows are gathered: the embedding
+  Dense,             ///< read both ways, as plain elements: kv_b_proj
+  ExactProduct,      ///< fp32 arithmetic: the router, the low-rank gates, beta
+  Product,           ///< a large product
+  SensitiveProduct,  ///< a large product whose errors show most: values, and what leaves a feed-forward
+  LmHead,            ///< the product that makes logits
+};
+
+/// Whether a product reads it and nothing else does, so that blocks of it become panels.
+constexpr bool is_product(WeightUse use) { return use >= WeightUse::ExactProduct; }
 
 /// A row of the table.
 struct WeightPattern {
   std::string_view pattern;  ///< "model.layers.L.self_attn.q_proj.weight"; L stands for the layer, E for the expert
   std::string_view field;    ///< "KimiDeltaAttention.q_proj"
-  Where where;
+  OncePer once_per;
   std::span<const Extent> shape;
+  WeightUse use;
   std::span<const DType> dtypes;  ///< that it may be stored as; first what the published checkpoint uses
   ShardRule shard;
   bool any_shape = false;  ///< only the number of elements counts: A_log and dt_bias stand under several shapes
@@ -67,6 +92,9 @@ struct ExpectedTensor {
 /// All tensors of the model, or those of one layer (from 0), in the order of the table and ascending by layer and expert.
 std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config);
 std::vector<ExpectedTensor> expected_tensors_of_layer(const ModelConfig& config, size_t layer);
+
+/// lm_head as a tensor of its own. A model with tied word embeddings does not store it: the embedding stands in for it.
+ExpectedTensor lm_head_of(const ModelConfig& config);
 
 /// What is wrong with the shape or dtype of a tensor that is there; empty if nothing.
 std::string fault_of(const StoredTensor& tensor, const ExpectedTensor& expected);

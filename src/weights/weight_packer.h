@@ -13,11 +13,11 @@ namespace kilin {
 
 /// How a model's matrices are packed at load.
 struct PackOptions {
-  std::optional<QuantType> quantize = {};  ///< of a model in f32, f16 or bf16; unset: what stands in blocks is packed, as it is
-  ThreadPool* pool = nullptr;              ///< who packs; null: the thread that loads
-  /// Where a plan's packs go. @throws whatever it likes; unset: memory
+  std::optional<QuantType> quantize = {};  ///< a model in f32, f16 or bf16 to this; unset: packs what is in blocks, unchanged
+  ThreadPool* pool = nullptr;              ///< the threads that pack; null: the one that loads
+  /// Makes the store for a plan's packs; unset: in memory. Its exceptions end the load
   std::function<std::unique_ptr<PackStore>(const PackPlan&)> place = {};
-  /// Called after each matrix with (bytes packed, bytes in all). What it throws ends the load
+  /// Called after each matrix with (bytes packed, bytes in all). Its exceptions end the load
   std::function<void(uint64_t done, uint64_t total)> progress = {};
 };
 
@@ -30,12 +30,12 @@ class WeightPacker {
   const PackPlan& plan() const { return plan_; }
   const std::shared_ptr<PackStore>& packs() const { return packs_; }
 
-  /// The panels of `pack`, one of plan()'s, made from `tensor` unless the store held them already. Takes the tensor's bytes out
-  /// of memory afterwards: they are never there twice.
+  /// The panels of `pack`, one of plan()'s, made from `tensor` unless the store held them already. Then drops the tensor's
+  /// bytes from memory, so that no weight is there twice.
   /// @throws Corrupt if values to be quantised are no numbers, or too large; as PackStore::write, and options.progress
   PackedMatrix pack(const PlannedPack& pack, const StoredTensor& tensor, const TensorStore& store);
 
-  /// All packs were made: they stay where they are. @throws as PackStore::commit
+  /// Call when all packs were made, to keep them. @throws as PackStore::commit
   void finish();
 
  private:

@@ -48,8 +48,7 @@ TEST_F(WeightPackerOfTiny, BlocksThatProductsReadBecomePanelsOfTheSameValues) {
     WeightSource source = WeightSource::open(store_, config_, options);
     const std::string name = "model.layers.0.self_attn.b_proj.weight";  // 4 rows: a panel that is not full
     for (const std::string& each : {std::string("lm_head.weight"), name}) {
-      const StoredTensor stored = store_->require(each);
-      const PackedMatrix w = source.matrix(each, stored.shape[0], stored.shape[1]);
+      const PackedMatrix w = source.matrix(each);
       ASSERT_TRUE(w.has_panels());
       const std::vector<float> values = store_->values(each);
       for (size_t r : {size_t{0}, w.rows() / 2, w.rows() - 1}) {
@@ -63,10 +62,10 @@ TEST_F(WeightPackerOfTiny, BlocksThatProductsReadBecomePanelsOfTheSameValues) {
 TEST_F(WeightPackerOfTiny, ATableStaysInRowsAndWhatIsDenseBecomesFloats) {
   WeightSource source = WeightSource::open(store_, config_);
   const std::string embedding = "model.embed_tokens.weight", kv_b = "model.layers.3.self_attn.kv_b_proj.weight";
-  const PackedMatrix table = source.table(embedding, config_.vocab_size, config_.hidden_size);
+  const PackedMatrix table = source.table(embedding);
   EXPECT_FALSE(table.has_panels());
   EXPECT_EQ(table.data(), store_->require(embedding).bytes.data());
-  const DenseMatrix dense = source.dense(kv_b, config_.mla_kv_width(), config_.kv_lora_rank);
+  const DenseMatrix dense = source.dense(kv_b);
   EXPECT_EQ(dense.view.format(), DType::f32);
   EXPECT_BYTES_EQ(std::span(dense.owned.as<float>(), dense.owned.elements()), store_->values(kv_b));
   EXPECT_EQ(source.plan()->find(embedding), nullptr);
@@ -103,7 +102,7 @@ TEST_F(WeightPackerOfTiny, ProgressIsToldInBytesUpToAllOfThem) {
     all = total;
   };
   WeightSource source = WeightSource::open(store_, config_, options);
-  for (const PlannedPack& pack : source.plan()->packs()) source.matrix(pack.name, pack.rows, pack.cols);
+  for (const PlannedPack& pack : source.plan()->packs()) source.matrix(pack.name);
   EXPECT_EQ(last, all);
   EXPECT_EQ(all, source.plan()->bytes());
 }

@@ -1,8 +1,9 @@
-// Hands a checkpoint's tensors to the modules that load from it: each exactly once.
+// Hands a checkpoint's tensors to the modules that load from it: each exactly once, by name alone. Its row in the weight map
+// says what shape it must have and in what form it is read.
 #pragma once
 
+#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "config/model_config.h"
 #include "core/tensor.h"
 #include "kernels/packed_matrix.h"
+#include "weights/weight_map.h"
 #include "weights/weight_packer.h"
 
 namespace kilin {
@@ -21,8 +23,9 @@ struct DenseMatrix {
   Tensor owned = {};
 };
 
-/// Not thread-safe. What matrix() and table() return refers to the bytes of store(), packs() and copies(): keep them as long as
-/// the model.
+/// Not thread-safe. The functions that hand out a tensor throw NotFound; Corrupt if its shape or dtype is not what the weight
+/// map says; InvalidArgument if it was handed out before, or the weight map has another use for it. What they return refers to
+/// the bytes of store(), packs() and copies(): keep them as long as the model.
 class WeightSource {
  public:
   /// Translates transformers' own names, checks every tensor's name, shape and dtype, and plans what is packed.
@@ -34,29 +37,25 @@ class WeightSource {
   static WeightSource open_layer(std::shared_ptr<const TensorStore> checkpoint, const ModelConfig& config, size_t layer,
                                  const PackOptions& packing = {});
 
-  /// A source for part of a model, such as one layer in a test: each tensor is still checked when it is taken. It packs
-  /// nothing.
-  static WeightSource unchecked(std::shared_ptr<const TensorStore> store);
+  /// A source of these tensors and no others, such as those of one module in a test. It packs nothing, and each tensor is
+  /// checked only when it is taken.
+  static WeightSource of_tensors(std::shared_ptr<const TensorStore> store, std::vector<ExpectedTensor> tensors);
 
-  /// The weight [rows, cols] = [out, in] as products read it: a view of stored elements, a copy of them where they do not stand
-  /// at multiples of their size, or panels, packed now.
-  /// @throws Corrupt if its shape is another; NotFound; InvalidArgument if it was handed out before; as WeightPacker::pack
-  PackedMatrix matrix(std::string_view name, size_t rows, size_t cols);
+  /// A weight [out, in] as products read it: a view of stored elements, a copy of them where they do not stand at multiples of
+  /// their size, or panels, packed now. @throws also as WeightPacker::pack; Unsupported for blocks where nothing is packed
+  PackedMatrix matrix(std::string_view name);
 
-  /// A view of the stored rows, elements or blocks, for gathering: pages of 4 KB serve that best. @throws as matrix
-  PackedMatrix table(std::string_view name, size_t rows, size_t cols);
+  /// A view of the stored rows, elements or blocks, for gathering: pages of 4 KB serve that best.
+  PackedMatrix table(std::string_view name);
 
   /// A matrix that is tied to one that was taken: panels of its own where it is packed, else the same bytes.
   PackedMatrix tied_matrix(std::string_view name, const PackedMatrix& taken);
 
-  /// The weight as plain elements: blocks become an fp32 copy. @throws as matrix
-  DenseMatrix dense(std::string_view name, size_t rows, size_t cols);
+  /// The weight as plain elements: blocks become an fp32 copy.
+  DenseMatrix dense(std::string_view name);
 
-  /// n values as fp32, whatever the stored shape ([1, 1, 32, 1] among others) and dtype. @throws as matrix
-  Tensor vector(std::string_view name, size_t n);
-
-  /// A depthwise convolution's [channels, 1, width] as fp32 [channels, width]. @throws as matrix
-  Tensor conv(std::string_view name, size_t channels, size_t width);
+  /// A vector or convolution as fp32, in the weight map's shape.
+  Tensor parameter(std::string_view name);
 
   /// The model has all that it needs. @throws Corrupt if tensors are left that nobody took, naming them; as
   /// WeightPacker::finish
@@ -72,17 +71,16 @@ class WeightSource {
   std::shared_ptr<const PackStore> packs() const { return packer_ ? packer_->packs() : nullptr; }
 
  private:
-  using Names = std::set<std::string, std::less<>>;
-  WeightSource(std::shared_ptr<const TensorStore> store, Names names, std::unique_ptr<WeightPacker> packer);
-  StoredTensor take(std::string_view name);
-  StoredTensor take_matrix(std::string_view name, size_t rows, size_t cols);
-  const std::byte* elements_of(const StoredTensor& tensor);
+  WeightSource(std::shared_ptr<const TensorStore> store, std::vector<ExpectedTensor> tensors,
+               std::unique_ptr<WeightPacker> packer);
+  StoredTensor take(std::string_view name, bool (*is_read_so)(WeightUse));
+  PackedMatrix rows_of(const StoredTensor& tensor);
   PackedMatrix in_place(const PackedMatrix& rows) const;
 
   std::shared_ptr<const TensorStore> store_;
   std::shared_ptr<std::vector<Tensor>> copies_ = std::make_shared<std::vector<Tensor>>();
-  Names left_;                            // that nobody took yet
-  std::unique_ptr<WeightPacker> packer_;  // null where nothing is packed
+  std::map<std::string, ExpectedTensor, std::less<>> left_;  // that nobody took yet
+  std::unique_ptr<WeightPacker> packer_;                     // null where nothing is packed
 };
 
 }  // namespace kilin

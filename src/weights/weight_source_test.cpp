@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "support/compare.h"
 #include "support/golden.h"
+#include "support/take_tensor.h"
 #include "weights/weight_map.h"
 
 namespace kilin {
@@ -39,7 +40,7 @@ std::string error_of(F call, ErrorCode code) {
 
 TEST_F(WeightSourceOfTiny, AMatrixIsAViewOfTheMappedBytes) {
   WeightSource source = WeightSource::open(checkpoint_, config_);
-  const PackedMatrix matrix = source.matrix("lm_head.weight", 4096, 256);
+  const PackedMatrix matrix = source.matrix("lm_head.weight");
   EXPECT_EQ(matrix.format(), DType::bf16);
   EXPECT_EQ(matrix.row(0), checkpoint_->require("lm_head.weight").bytes.data());
   EXPECT_EQ(source.store(), checkpoint_);
@@ -72,18 +73,17 @@ TEST_F(WeightSourceOfTiny, ElementsAtOddAddressesAreCopiedAndOthersAreNot) {
   WeightSource odd = WeightSource::open(std::make_shared<OddStore>(checkpoint_), config_);
   WeightSource plain = WeightSource::open(checkpoint_, config_);
   const std::string kv_b = "model.layers.3.self_attn.kv_b_proj.weight";
-  const Shape kv_b_shape = checkpoint_->require(kv_b).shape;
   const auto expect_same = [](const PackedMatrix& a, const PackedMatrix& b) {
     EXPECT_EQ(reinterpret_cast<uintptr_t>(a.data()) % 64, 0u);
     EXPECT_BYTES_EQ(std::span(a.data(), a.bytes()), std::span(b.data(), b.bytes()));
   };
-  const PackedMatrix embedding = odd.table("model.embed_tokens.weight", 4096, 256);
-  expect_same(embedding, plain.table("model.embed_tokens.weight", 4096, 256));
-  expect_same(odd.matrix("lm_head.weight", 4096, 256), plain.matrix("lm_head.weight", 4096, 256));
-  expect_same(odd.dense(kv_b, kv_b_shape[0], kv_b_shape[1]).view, plain.dense(kv_b, kv_b_shape[0], kv_b_shape[1]).view);
+  const PackedMatrix embedding = odd.table("model.embed_tokens.weight");
+  expect_same(embedding, plain.table("model.embed_tokens.weight"));
+  expect_same(odd.matrix("lm_head.weight"), plain.matrix("lm_head.weight"));
+  expect_same(odd.dense(kv_b).view, plain.dense(kv_b).view);
   EXPECT_EQ(odd.copies()->size(), 3u);
   EXPECT_EQ(odd.tied_matrix("tied", embedding).data(), embedding.data());
-  const Tensor norm = odd.vector("model.norm.weight", 256), same = plain.vector("model.norm.weight", 256);
+  const Tensor norm = odd.parameter("model.norm.weight"), same = plain.parameter("model.norm.weight");
   EXPECT_BYTES_EQ(std::span(norm.data(), norm.bytes()), std::span(same.data(), same.bytes()));
   EXPECT_EQ(odd.copies()->size(), 3u);
   EXPECT_TRUE(plain.copies()->empty());
@@ -91,13 +91,13 @@ TEST_F(WeightSourceOfTiny, ElementsAtOddAddressesAreCopiedAndOthersAreNot) {
 
 TEST_F(WeightSourceOfTiny, VectorsAndConvolutionsBecomeFloats) {
   WeightSource source = WeightSource::open(checkpoint_, config_);
-  const Tensor norm = source.vector("model.norm.weight", 256);
+  const Tensor norm = source.parameter("model.norm.weight");
   const auto* stored = reinterpret_cast<const bf16*>(checkpoint_->require("model.norm.weight").bytes.data());
   for (size_t i = 0; i < 256; ++i) EXPECT_EQ(norm.as<float>()[i], to_float(stored[i]));
-  const Tensor A_log = source.vector("model.layers.0.self_attn.A_log", 4);  // stored [1, 1, 4, 1], fp32
+  const Tensor A_log = source.parameter("model.layers.0.self_attn.A_log");  // fp32
   EXPECT_BYTES_EQ(std::span(A_log.data(), A_log.bytes()), checkpoint_->require("model.layers.0.self_attn.A_log").bytes);
-  const Tensor conv = source.conv("model.layers.0.self_attn.q_conv1d.weight", 256, 4);
-  EXPECT_EQ(conv.shape(), (Shape{256, 4}));
+  const Tensor conv = source.parameter("model.layers.0.self_attn.q_conv1d.weight");
+  EXPECT_EQ(conv.shape(), (Shape{256, 1, 4}));
   const auto* taps =
       reinterpret_cast<const bf16*>(checkpoint_->require("model.layers.0.self_attn.q_conv1d.weight").bytes.data());
   EXPECT_EQ(conv.as<float>()[5], to_float(taps[5]));
@@ -105,33 +105,52 @@ TEST_F(WeightSourceOfTiny, VectorsAndConvolutionsBecomeFloats) {
 
 TEST_F(WeightSourceOfTiny, EachTensorIsHandedOutOnce) {
   WeightSource source = WeightSource::open(checkpoint_, config_);
-  source.vector("model.norm.weight", 256);
-  EXPECT_NE(error_of([&] { source.vector("model.norm.weight", 256); }, ErrorCode::InvalidArgument).find("before"),
+  source.parameter("model.norm.weight");
+  EXPECT_NE(error_of([&] { source.parameter("model.norm.weight"); }, ErrorCode::InvalidArgument).find("before"),
             std::string::npos);
-  EXPECT_NE(error_of([&] { source.vector("model.nrm.weight", 256); }, ErrorCode::NotFound).find("'model.nrm.weight'"),
+  EXPECT_NE(error_of([&] { source.parameter("model.nrm.weight"); }, ErrorCode::NotFound).find("'model.nrm.weight'"),
             std::string::npos);
 }
 
 TEST_F(WeightSourceOfTiny, WhatNobodyTookIsNamed) {
   WeightSource source = WeightSource::open(checkpoint_, config_);
   EXPECT_NE(error_of([&] { source.finish(); }, ErrorCode::Corrupt).find("lm_head.weight"), std::string::npos);
-  for (const std::string& name : checkpoint_->names())
-    if (name != "model.norm.weight") source.vector(name, checkpoint_->require(name).elements());
+  for (const ExpectedTensor& tensor : expected_tensors(config_))
+    if (tensor.name != "model.norm.weight") testing::take_tensor(source, tensor);
   const std::string message = error_of([&] { source.finish(); }, ErrorCode::Corrupt);
   EXPECT_NE(message.find("1 tensors"), std::string::npos) << message;
   EXPECT_NE(message.find("model.norm.weight"), std::string::npos) << message;
-  source.vector("model.norm.weight", 256);
+  source.parameter("model.norm.weight");
   EXPECT_NO_THROW(source.finish());
 }
 
-TEST_F(WeightSourceOfTiny, AnotherShapeThanAskedForIsAnError) {
+TEST_F(WeightSourceOfTiny, AnotherShapeOrTypeThanTheWeightMapsIsAnErrorOnlyWhenTheTensorIsTaken) {
+  ModelConfig other = config_;
+  other.vocab_size = 4095;
+  WeightSource source = WeightSource::of_tensors(checkpoint_, expected_tensors(other));
+  EXPECT_EQ(source.parameter("model.norm.weight").shape(), Shape{256});
+  for (const auto& message : {error_of([&] { source.matrix("lm_head.weight"); }, ErrorCode::Corrupt),
+                              error_of([&] { source.table("model.embed_tokens.weight"); }, ErrorCode::Corrupt)})
+    EXPECT_NE(message.find("has shape [4096, 256]; expected [4095, 256] (vocab_size, hidden_size)"), std::string::npos)
+        << message;
+}
+
+TEST_F(WeightSourceOfTiny, ATensorIsHandedOutOnlyAsTheWeightMapSaysThatItIsRead) {
+  const std::string norm = "model.norm.weight", embedding = "model.embed_tokens.weight", head = "lm_head.weight",
+                    kv_b = "model.layers.3.self_attn.kv_b_proj.weight";
   WeightSource source = WeightSource::open(checkpoint_, config_);
-  const std::string message = error_of([&] { source.matrix("lm_head.weight", 256, 4096); }, ErrorCode::Corrupt);
-  EXPECT_NE(message.find("[4096, 256]; expected [256, 4096]"), std::string::npos) << message;
-  EXPECT_NE(error_of([&] { source.vector("model.norm.weight", 255); }, ErrorCode::Corrupt).find("255"), std::string::npos);
-  EXPECT_NE(error_of([&] { source.conv("model.layers.0.self_attn.q_conv1d.weight", 256, 3); }, ErrorCode::Corrupt)
-                .find("[256, 1, 3]"),
-            std::string::npos);
+  for (const std::string& name : {norm, embedding, kv_b})
+    EXPECT_NE(error_of([&] { source.matrix(name); }, ErrorCode::InvalidArgument).find(name), std::string::npos);
+  for (const std::string& name : {norm, head, kv_b})
+    EXPECT_NE(error_of([&] { source.table(name); }, ErrorCode::InvalidArgument).find(name), std::string::npos);
+  for (const std::string& name : {norm, head, embedding})
+    EXPECT_NE(error_of([&] { source.dense(name); }, ErrorCode::InvalidArgument).find(name), std::string::npos);
+  for (const std::string& name : {head, embedding, kv_b})
+    EXPECT_NE(error_of([&] { source.parameter(name); }, ErrorCode::InvalidArgument).find(name), std::string::npos);
+  source.matrix(head);  // none was taken by the attempts
+  source.table(embedding);
+  source.dense(kv_b);
+  source.parameter(norm);
 }
 
 TEST(WeightSource, ReadsAllThreeFloatFormats) {
@@ -153,9 +172,9 @@ TEST(WeightSource, ReadsAllThreeFloatFormats) {
     }
     writer.commit();
     WeightSource source = WeightSource::open(Checkpoint::open(folder.path()), config);
-    const Tensor vector = source.vector("model.layers.0.self_attn.A_log", 4);
+    const Tensor vector = source.parameter("model.layers.0.self_attn.A_log");
     for (size_t i = 0; i < 4; ++i) EXPECT_EQ(vector.as<float>()[i], 1.5f);
-    EXPECT_EQ(to_string(source.matrix("lm_head.weight", 4096, 256).format()), to_string(dtype));
+    EXPECT_EQ(to_string(source.matrix("lm_head.weight").format()), to_string(dtype));
   }
 }
 
@@ -168,9 +187,9 @@ TEST(WeightSource, OneLayerLoadsWhereOnlyItsShardIs) {
   EXPECT_THROW(Checkpoint::open(folder.path()), Error);
   const auto checkpoint = Checkpoint::open(folder.path(), Checkpoint::Shards::OnDemand);
   WeightSource source = WeightSource::open_layer(checkpoint, config, 1);
-  for (const ExpectedTensor& tensor : expected_tensors_of_layer(config, 1)) source.vector(tensor.name, tensor.shape.elements());
+  for (const ExpectedTensor& tensor : expected_tensors_of_layer(config, 1)) testing::take_tensor(source, tensor);
   EXPECT_NO_THROW(source.finish());
-  EXPECT_THROW(source.vector("lm_head.weight", 1), Error);               // of no layer that was opened
+  EXPECT_THROW(source.matrix("lm_head.weight"), Error);                  // of no layer that was opened
   EXPECT_THROW(WeightSource::open_layer(checkpoint, config, 6), Error);  // in the other shard
   EXPECT_THROW(WeightSource::open(checkpoint, config), Error);
 }

@@ -19,7 +19,8 @@ DATA = ("tests/golden/", "models/")
 HEADERS_AND_SOURCES = {".h", ".cpp"}  # .inl files are compiled once an instruction set, each time in another namespace
 # At the left margin, where clang-format puts what is in no class or function.
 SCOPE = re.compile(r"^(?:namespace(?P<opened> [\w:]+)? \{|\}  // namespace(?P<closed> [\w:]+)?$)"
-                   r"|^(?:struct|class|union|enum(?: class)?) (?P<type>[\w:]+)(?P<head>[^;{]*)(?P<end>[;{])", re.MULTILINE)
+                   r"|^(?:struct|class|union|enum(?: class)?) (?:KILIN_\w+(?:\([^)]*\))? )?(?P<type>[\w:]+)(?P<head>[^;{]*)(?P<end>[;{])",
+                   re.MULTILINE)
 OWN_PATH = re.compile(r"(?<![\w.~-])/(?:home|Users|root|work)/\w|[A-Z]:\\Users\\")
 
 

@@ -11,7 +11,7 @@
 #include "kernels/quant/blocks.h"
 #include "kernels/quant/quantize.h"
 #include "support/golden.h"
-#include "weights/weight_use.h"
+#include "weights/weight_map.h"
 
 namespace kilin::testing {
 
@@ -21,7 +21,7 @@ class BlockStore final : public TensorStore {
   explicit BlockStore(const ModelConfig& config) : original_(Checkpoint::open(in_repository("models/tiny"))) {
     for (const ExpectedTensor& tensor : expected_tensors(config)) {
       names_.push_back(tensor.name);
-      if (use_of(*tensor.pattern) != WeightUse::Parameter) blocks_[tensor.name] = as_blocks(original_->require(tensor.name));
+      if (tensor.pattern->use != WeightUse::Parameter) blocks_[tensor.name] = as_blocks(original_->require(tensor.name));
     }
     std::ranges::sort(names_);
   }

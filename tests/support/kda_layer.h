@@ -11,6 +11,9 @@ namespace kilin::testing {
 
 inline ModelConfig kda_config(size_t hidden, size_t heads, size_t head_dim) {
   ModelConfig c;
+  c.num_hidden_layers = 1;
+  c.attention_kinds = {AttentionKind::Kda};
+  c.feed_forward_kinds = {FeedForwardKind::Dense};
   c.hidden_size = hidden;
   c.kda_num_heads = heads;
   c.kda_head_dim = head_dim;
@@ -23,7 +26,7 @@ inline ModelConfig kda_config(size_t hidden, size_t heads, size_t head_dim) {
 struct KdaLayer : LayerBench {
   KdaLayer(const TensorStore& store, const ModelConfig& config, size_t sequences, const LayerOptions& options = {})
       : LayerBench(config, sequences, 0, options),
-        source(source_of(store)),
+        source(source_of(store, config, "self_attn.")),
         attention(KimiDeltaAttention::load(source, "", config, 0, 0)) {}
 
   Floats run_spans(const Floats& x, const std::vector<size_t>& cu_seqlens, const std::vector<SequenceSpan>& sequences,

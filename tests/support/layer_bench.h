@@ -5,6 +5,9 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/float_mode.h"
@@ -92,9 +95,21 @@ struct LayerBench {
   ActivationType activations;
 };
 
-/// A source for the tensors of `store`, which must outlive it.
-inline WeightSource source_of(const TensorStore& store) {
-  return WeightSource::unchecked(std::shared_ptr<const TensorStore>(std::shared_ptr<void>(), &store));
+/// A source for tensors of `store`, which must outlive it.
+inline WeightSource source_of(const TensorStore& store, std::vector<ExpectedTensor> tensors) {
+  return WeightSource::of_tensors(std::shared_ptr<const TensorStore>(std::shared_ptr<void>(), &store), std::move(tensors));
+}
+
+/// Of one module of layer 0, by the module's own names. @param module "self_attn."
+inline WeightSource source_of(const TensorStore& store, const ModelConfig& config, std::string_view module) {
+  const std::string prefix = "model.layers.0." + std::string(module);
+  std::vector<ExpectedTensor> tensors;
+  for (ExpectedTensor& tensor : expected_tensors_of_layer(config, 0)) {
+    if (!tensor.name.starts_with(prefix)) continue;
+    tensor.name.erase(0, prefix.size());
+    tensors.push_back(std::move(tensor));
+  }
+  return source_of(store, std::move(tensors));
 }
 
 }  // namespace kilin::testing

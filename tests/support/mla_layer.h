@@ -14,6 +14,9 @@ struct MlaShape {
 
 inline ModelConfig mla_config(const MlaShape& shape) {
   ModelConfig c;
+  c.num_hidden_layers = 1;
+  c.attention_kinds = {AttentionKind::Mla};
+  c.feed_forward_kinds = {FeedForwardKind::Dense};
   c.hidden_size = shape.hidden;
   c.num_attention_heads = shape.heads;
   c.kv_lora_rank = shape.rank;
@@ -30,7 +33,7 @@ struct MlaLayer : LayerBench {
   MlaLayer(const TensorStore& store, const ModelConfig& config, size_t sequences, size_t positions,
            const LayerOptions& options = {})
       : LayerBench(config, sequences, positions, options),
-        source(source_of(store)),
+        source(source_of(store, config, "self_attn.")),
         attention(KimiMlaAttention::load(source, "", config, 0, 0)) {}
 
   Floats run_spans(const Floats& x, const std::vector<size_t>& cu_seqlens, const std::vector<SequenceSpan>& sequences,

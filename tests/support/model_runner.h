@@ -9,6 +9,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "core/thread_pool.h"
+#include "model/dry_run.h"
 #include "model/kimi_linear_for_causal_lm.h"
 
 namespace kilin::testing {
@@ -49,7 +50,8 @@ class ModelRunner {
         activations_(options.activations),
         pool_(options.threads),
         kernels_(select_kernels(CpuInfo::detect(), options.kernels)),
-        workspace_(model_.workspace_bytes(options.max_tokens, options.max_tokens, options.threads)),
+        workspace_(workspace_bytes(
+            model_, {.tokens = options.max_tokens, .logit_rows = options.max_tokens, .threads = options.threads})),
         pools_{RecurrentStatePool(model_.state_dimensions(), options.slots),
                LatentKvPool(model_.latent_dimensions(options.kv_type), 64)} {}
 

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/float_mode.h"
+#include "model/dry_run.h"
 
 namespace kilin {
 
@@ -25,7 +26,7 @@ void project_on_vocab(Engine& engine, MatView<const float> stream, MatView<float
   const size_t block = std::min(kBlockRows, std::max<size_t>(stream.rows(), 1));
   FloatModeGuard float_mode;
   Workspace workspace(Workspace::rounded(block * config.hidden_size * sizeof(float)) +
-                      model.workspace_bytes(0, block, engine.threads()));
+                      workspace_bytes(model, {.tokens = 0, .logit_rows = block, .threads = engine.threads()}));
   const FairLock lock(engine.runner().computing());
   ExecContext ctx = engine.runner().exec_context(workspace);
   Workspace::Frame frame(workspace);

@@ -23,8 +23,8 @@ MemoryPools pools_for(Engine& engine, std::span<const TracePrompt> prompts, cons
 uint64_t workspace_for(Engine& engine, std::span<const TracePrompt> prompts) {
   size_t tokens = 0;
   for (const TracePrompt& prompt : prompts) tokens += prompt.ids.size();
-  return step_workspace_bytes(engine.loaded().model, {.tokens = tokens, .hidden_rows = tokens, .logit_rows = tokens},
-                              engine.threads());
+  return step_workspace_bytes(engine.loaded().model,
+                              {.tokens = tokens, .hidden_rows = tokens, .shown_rows = tokens, .threads = engine.threads()});
 }
 
 class TraceRun final : public Taps {

@@ -12,7 +12,7 @@
 
 #include "core/dtype.h"
 #include "core/mat_view.h"
-#include "kernels/choose.h"
+#include "kernels/choose_experts.h"
 #include "kernels/generic/reach.h"
 #include "kernels/generic/target.h"
 #include "kernels/isa.h"

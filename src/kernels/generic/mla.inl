@@ -118,14 +118,15 @@ struct Partials {
   MatView<float> out;
 };
 
-// Up to P * kWidth rows, whose queries stand in scratch as [dim][P * kWidth]; the scores come after them.
+// Up to P * kWidth rows, whose queries stand in scratch already.
 template <size_t P>
 inline void attend(const KeyBlock& block, size_t rows, float* scratch, const Partials& into) {
   static_assert(P * kWidth <= kLanes, "mla_extend_scratch plans for kLanes");
   constexpr size_t kLaneCount = P * kWidth, kValueVectors = 2;
   const size_t keys = block.visible(rows - 1);
-  float* scores = scratch + (block.first_dim + block.second_dim) * kLaneCount;
-  for_each_tile<kScoreRows>(keys, ScoreTile<P>{block, scratch, scores});
+  const ExtendScratch at(block.first_dim + block.second_dim, kLaneCount);
+  float* scores = scratch + at.scores;
+  for_each_tile<kScoreRows>(keys, ScoreTile<P>{block, scratch + at.queries, scores});
 
   float max_of[kLaneCount], sum_of[kLaneCount];
   MergeWeights weights[kLaneCount];
@@ -162,7 +163,7 @@ inline void extend_rows(const MlaExtendBlock& b, KeyBlock block, size_t row, siz
   const size_t last_key = b.key_start + block.keys - 1;
   block.hidden = last_key > position ? last_key - position : 0;
   if (block.visible(rows - 1) == 0) return;
-  put_in_lanes(b.q.rows(row, row + rows), P * kWidth, scratch);
+  put_in_lanes(b.q.rows(row, row + rows), P * kWidth, scratch + ExtendScratch(b.q.cols(), P * kWidth).queries);
   attend<P>(block, rows, scratch,
             {b.max + row * b.partial_stride, b.sum + row * b.partial_stride, b.partial_stride, b.out.rows(row, row + rows)});
 }

@@ -1,4 +1,4 @@
-// The router of the mixture of experts: scores in vectors, the choice as in kernels/choose.h.
+// The router of the mixture of experts: scores in vectors, the choice as in kernels/choose_experts.h.
 
 struct RouterScores {
   const float* logits;

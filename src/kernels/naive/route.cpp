@@ -3,7 +3,7 @@
 #include <cassert>
 #include <cmath>
 
-#include "kernels/choose.h"
+#include "kernels/choose_experts.h"
 #include "kernels/naive/naive.h"
 
 namespace kilin::naive {

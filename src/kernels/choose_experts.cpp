@@ -1,4 +1,4 @@
-#include "kernels/choose.h"
+#include "kernels/choose_experts.h"
 
 #include <algorithm>
 #include <limits>
