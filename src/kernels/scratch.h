@@ -38,11 +38,11 @@ struct ChunkScratch {
   size_t q;          // [64, K] q_i times the decay from the chunk's start to i
   size_t k;          // [64, K] k_i likewise
   size_t v;          // [64, V in whole panels] v_i, copied: rows of the wide matrix would evict each other from the caches
-  size_t rest;       // [4][K][16] k_j times the decay from j to the end of what was read so far, rows in lanes
+  size_t rest;       // [4][K][16] k_j times the decay from j to the last token read so far, rows in lanes
   size_t a;          // [64, 64] -beta_i k_i . (decayed k_j)
   size_t p;          // [64, 64] q_i . (decayed k_j)
   size_t corrected;  // [64, 32] v' of the panels that are computed at once, two at most
-  size_t decay;      // [4, K] exp(g) of the tokens that come in together
+  size_t decay;      // [4, K] exp(g) of the tokens that are added together
   size_t prefix;     // [K] running product of exp(g) in the sub-block
   size_t total;      // [K] and in the chunk before it
   size_t floats;

@@ -6,7 +6,8 @@
 namespace kilin::testing {
 
 /// 2 layers, hidden 4, vocabulary 260, 2 heads: KDA of 3, convolution of 4; MLA of nope 3, rope 2, value 2, rank 5; 3 experts
-/// of 6, 2 a token, 1 shared; dense 8. All fp32, with values only where a test needs them. Has all keys except the tokeniser's.
+/// of 6, 2 per token, 1 shared; dense 8. All fp32, with values only where a test needs them. Has all keys except the
+/// tokeniser's.
 GgufBuilder mini_gguf();
 
 /// Values 0, 1/8, 2/8, ... from `first` on.

@@ -28,7 +28,7 @@ struct BenchPlan {
   std::vector<size_t> prompts = {512};                              ///< tokens, a row each
   std::vector<size_t> depths = {0, 4096};                           ///< tokens before the generated ones, a row each
   std::vector<size_t> batches = {1, 8};                             ///< sequences at once, a row each
-  size_t generate = 32;                                             ///< tokens a sequence and repeat
+  size_t generate = 32;                                             ///< tokens per sequence and repeat
   size_t repeat = 3;                                                ///< how often a row is measured
   uint64_t seed = 1;                                                ///< of ids, of sampling and of noise
   std::optional<PastBy> past = {};                                  ///< unset: Prompt where that takes some seconds, else Noise

@@ -61,7 +61,7 @@ TEST(BenchRow, GenerationIsBoundByItsBytesAndThenByAttention) {
                      .int8_operations = 1u << 30,
                      .fp32_operations = 1u << 30});
   }
-  EXPECT_EQ(generation_bound_s(row), 1.0);  // 200 bytes a step at 200 bytes/s
+  EXPECT_EQ(generation_bound_s(row), 1.0);  // 200 bytes per step at 200 bytes/s
   {
     const StageScope scope(&row.profile, Stage::MlaAttention);
     row.profile.add({.fp32_operations = 30'000});

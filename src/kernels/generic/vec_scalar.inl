@@ -7,7 +7,7 @@
 inline constexpr size_t kWidth = 4;
 using Vec = float __attribute__((vector_size(16)));
 using Ints = int32_t __attribute__((vector_size(16)));
-using Mask = Ints;  // 0 or -1 a lane
+using Mask = Ints;  // 0 or -1 per lane
 
 inline Vec splat(float x) { return Vec{x, x, x, x}; }
 inline Vec zero() { return splat(0); }

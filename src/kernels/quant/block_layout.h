@@ -24,7 +24,7 @@ struct CodePlane {
 /// How the scales and offsets of the groups are stored.
 enum class ScaleBits : uint8_t {
   One,       ///< not at all: one group per block, whose scale is d (and whose offset is dmin)
-  Nibbles,   ///< q2_k: a byte a group, the scale in its low half, the minimum in its high one
+  Nibbles,   ///< q2_k: one byte per group, the scale in its low half, the minimum in its high one
   Six,       ///< q3_k: 16 of 6 bits, less 32: eight bytes of low nibbles, four of high pairs
   SixPairs,  ///< q4_k, q5_k: 8 scales and 8 minima of 6 bits in 12 bytes
   Bytes,     ///< q6_k: signed bytes

@@ -58,7 +58,8 @@ float search_scale(const Grid& grid, const Group& group) {
   for (int i = 0; i < grid.steps; ++i) {
     const float stretch = grid.first_stretch + grid.step * static_cast<float>(i);
     offer_fit(most / (grid.levels.low * stretch));
-    if (grid.levels.low < -grid.levels.high) offer_fit(most / (grid.levels.high * stretch));  // the other sign is another grid
+    if (grid.levels.low < -grid.levels.high)
+      offer_fit(most / (grid.levels.high * stretch));  // with the other sign the levels lie elsewhere
   }
   for (int i = 0; i < kRefinements; ++i)
     if (!offer_fit(best.choice.scale)) break;
