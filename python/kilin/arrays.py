@@ -39,12 +39,12 @@ class Array(_Values):
     """A value of the model where the pass waits, [prompts, ...], float32 or int32; the model goes on with what is written into
     it. Shares the model's memory without a copy; prompts of several lengths are gathered, and padded on the left."""
 
-    _stand: Stand | None = None
+    _live: LiveValue | None = None
 
     def __array_finalize__(self, obj):
-        stand = getattr(obj, "_stand", None)
-        if stand is not None:
-            stand.track(self)
+        live = getattr(obj, "_live", None)
+        if live is not None:
+            live.track(self)
 
     def __reduce__(self):
         return np.array(self, subok=False).__reduce__()
@@ -54,7 +54,7 @@ class Array(_Values):
         return np.array(self, subok=False).view(Saved)
 
 
-class Stand:
+class LiveValue:
     """One value of one step, from when the pass reaches it until the pass goes on.
 
     Prompts of one length whose rows lie side by side in the model's memory are one array of that memory. Others are gathered
@@ -94,7 +94,7 @@ class Stand:
         return array
 
     def track(self, array: Array) -> None:
-        array._stand = self
+        array._live = self
         key = id(array)
         self._views[key] = weakref.ref(array, lambda _: self._views.pop(key, None))
 
@@ -108,5 +108,5 @@ class Stand:
         if live:
             _kilin.detach(self._whole, live)
         for view in live:
-            view._stand = None
+            view._live = None
         self._views.clear()

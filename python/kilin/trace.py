@@ -6,7 +6,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from . import _kilin, paths
-from .arrays import Saved, Stand
+from .arrays import LiveValue, Saved
 from .checks import layers_of, numbers_for, numbers_of, text, whole_number
 from .errors import InvalidArgument, OutOfOrder
 
@@ -143,7 +143,7 @@ class Trace(StepView):
         self._cuts = list(cuts)
         self._generates = new_tokens > 0
         self._order = model._order
-        self._stand: Stand | None = None
+        self._live: LiveValue | None = None
         self._at = (-1, -1)
         self._after: dict[str, Saved] | None = None  # values read after the block, once the block has ended
 
@@ -218,8 +218,8 @@ class Trace(StepView):
 
     def _wait(self, name: str, step: int) -> Any:
         if self._after is None:
-            stand = self._come_to(name, step)
-            return None if stand.is_blank else stand.array()
+            live = self._come_to(name, step)
+            return None if live.is_blank else live.array()
         if name in ("logits", "next_token_probs") and step == self._steps - 1:
             return self._after_block(name, self._after)
         raise OutOfOrder(f"{name} is out of order: the trace has ended; read it in the body of the with, and save() it")
@@ -228,22 +228,22 @@ class Trace(StepView):
         """array[...] = value, unless value is that array already, as after an in-place operator."""
         if self._after is not None:
             raise OutOfOrder(f"{name} can't be written: the trace has ended; write in the body of the with")
-        stand = self._come_to(name, step)
-        array = stand.array()
+        live = self._come_to(name, step)
+        array = live.array()
         if isinstance(value, np.ndarray) and value.shape == array.shape and value.strides == array.strides \
                 and value.__array_interface__["data"][0] == array.__array_interface__["data"][0]:
             return
         if not array.flags.writeable:
             raise InvalidArgument(f"{name} can't be written: nothing is computed from it")
         array[...] = numbers_for(array, name, value)
-        stand.is_blank = False
+        live.is_blank = False
 
     def _parts(self, name: str, step: int = 0) -> list[np.ndarray]:
         """The value of each prompt without padding, in the model's memory: valid until the next value is read."""
-        stand = self._come_to(name, step)
-        if stand.is_blank:
+        live = self._come_to(name, step)
+        if live.is_blank:
             raise InvalidArgument(f"{name}: a fresh prompt has none")
-        return stand.parts
+        return live.parts
 
     def _after_block(self, name: str, after: dict[str, Saved]) -> Saved:
         if name not in after:
@@ -255,20 +255,20 @@ class Trace(StepView):
             self.close()
         return after[name]
 
-    def _come_to(self, name: str, step: int) -> Stand:
+    def _come_to(self, name: str, step: int) -> LiveValue:
         moment = (step, self._order[name])
-        if moment != self._at or self._stand is None:
+        if moment != self._at or self._live is None:
             if self._core is None:
                 raise OutOfOrder(f"{name} is out of order: the trace is closed")
             if step < self._steps and moment >= self._at:  # else the pass stays where it is, and says why
                 self._leave()
-            self._stand, self._at = Stand(name, *self._core.wait_for(name, step)), moment
-        return self._stand
+            self._live, self._at = LiveValue(name, *self._core.wait_for(name, step)), moment
+        return self._live
 
     def _leave(self) -> None:
-        stand, self._stand = self._stand, None
-        if stand is not None:
-            stand.leave()
+        live, self._live = self._live, None
+        if live is not None:
+            live.leave()
 
     # --- states between tokens ---
 
