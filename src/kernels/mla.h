@@ -1,6 +1,6 @@
 // Attention of a Multi-head Latent Attention layer without rotary embeddings, over fixed blocks of 512 tokens of absolute
-// position whose partial softmaxes are merged in order: a row's result depends on neither batch, threads, nor where the prompt
-// was cut.
+// position whose partial softmaxes are merged in order: a row's result does not depend on the batch, the threads or where the
+// prompt was cut.
 #pragma once
 
 #include <cstddef>
