@@ -3,6 +3,7 @@
 
 #include "core/cpu_info.h"
 #include "core/error.h"
+#include "core/mapped_ranges.h"
 #include "core/version.h"
 #include "engine/engine.h"
 #include "engine/request.h"

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "checkpoint/gguf_file.h"
 #include "core/error.h"
 #include "core/json.h"
 
@@ -51,8 +52,8 @@ Checkpoint::Checkpoint(const fs::path& folder, Shards shards) : folder_(folder),
   if (has_single && has_index)
     raise(ErrorCode::Corrupt, "{}: holds both {} and {}; expected one of them", source_, kSingle, kIndex);
   if (!has_single && !has_index)
-    raise(ErrorCode::NotFound, "{}: holds neither {} nor {}; expected a checkpoint in Hugging Face's layout", source_, kSingle,
-          kIndex);
+    raise(ErrorCode::NotFound, "{}: holds neither {} nor {}{}; expected a checkpoint in Hugging Face's layout", source_,
+          kSingle, kIndex, gguf_hint(folder));
 
   if (has_index) {
     read_index(folder / kIndex);
@@ -134,6 +135,14 @@ std::optional<StoredTensor> Checkpoint::find(std::string_view name) const {
 std::vector<fs::path> Checkpoint::files() const {
   std::vector<fs::path> files;
   for (const auto& [name, shard] : shards_) files.push_back(shard->path);
+  return files;
+}
+
+std::vector<const MappedFile*> Checkpoint::mapped_files() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<const MappedFile*> files;
+  for (const auto& [name, shard] : shards_)
+    if (shard->file) std::ranges::copy(shard->file->mapped_files(), std::back_inserter(files));
   return files;
 }
 

@@ -31,6 +31,7 @@ class Checkpoint final : public TensorStore {
   std::optional<StoredTensor> find(std::string_view name) const override;
   const std::string& source() const override { return source_; }
   std::vector<std::filesystem::path> files() const override;
+  std::vector<const MappedFile*> mapped_files() const override;
   void release(std::span<const std::byte> bytes) const override;
   void ask_for_huge_pages(std::span<const std::byte> bytes) const override;
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -168,8 +167,8 @@ class Parser {
     if (value == nullptr) return kGgufDefaultAlignment;
     const auto* alignment = value->as<uint64_t>();
     if (alignment == nullptr) corrupt("key '{}' is of type {}; expected u32", kGgufAlignmentKey, to_string(value->type));
-    if (*alignment < 8 || *alignment > kMaxAlignment || !std::has_single_bit(*alignment))
-      corrupt("key '{}' is {}; expected a power of two in 8..{}", kGgufAlignmentKey, *alignment, kMaxAlignment);
+    if (*alignment < 1 || *alignment > kMaxAlignment)
+      corrupt("key '{}' is {}; expected 1 to {}", kGgufAlignmentKey, *alignment, kMaxAlignment);
     return *alignment;
   }
 

@@ -4,7 +4,8 @@
 //   key      = name:string type:u32 value                       string = length:u64 byte*
 //   value    = the type's bytes | string | element:u32 count:u64 value*                     no arrays of arrays
 //   tensor   = name:string rank:u32 extent:u64[rank] type:u32 offset:u64                    first extent contiguous
-//   data     = begins at a multiple of the alignment (key general.alignment, else 32); so does each tensor in it
+//   data     = begins at a multiple of the alignment (key general.alignment, else 32); so does each tensor in it. Writers take
+//              powers of two from 8 on, but nothing here needs that
 #pragma once
 
 #include <cstddef>

@@ -86,7 +86,21 @@ bool is_gguf(const fs::path& file) {
   if (!fs::is_regular_file(file, ignored)) return false;
   std::ifstream in(file, std::ios::binary);
   std::string magic(kGgufMagic.size(), '\0');
-  return in.read(magic.data(), static_cast<std::streamsize>(magic.size())) && magic == kGgufMagic;
+  if (!in.read(magic.data(), static_cast<std::streamsize>(magic.size()))) return false;
+  if (magic == kGgufMagic) return true;
+  const MappedFile no_pointer(file);
+  return false;
+}
+
+std::string gguf_hint(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    if (at->path().extension() == ".gguf") files.push_back(at->path());
+  if (files.empty()) return "";
+  const std::string first = std::ranges::min(files).string();
+  if (files.size() == 1) return fmt::format(", but a GGUF file: give {} itself", first);
+  return fmt::format(", but {} GGUF files: give one of them itself, such as {}", files.size(), first);
 }
 
 std::shared_ptr<const GgufFile> GgufFile::open(const fs::path& file) {
@@ -144,6 +158,12 @@ std::optional<StoredTensor> GgufFile::find(std::string_view name) const {
   const auto at = std::ranges::lower_bound(names_, name);
   if (at == names_.end() || *at != name) return std::nullopt;
   return tensors_[static_cast<size_t>(at - names_.begin())];
+}
+
+std::vector<const MappedFile*> GgufFile::mapped_files() const {
+  std::vector<const MappedFile*> files;
+  for (const MappedFile& part : mapped_) files.push_back(&part);
+  return files;
 }
 
 void GgufFile::release(std::span<const std::byte> bytes) const {

@@ -14,8 +14,13 @@
 
 namespace kilin {
 
-/// Whether a file begins as GGUF files do. False for what is no file or can't be read.
+/// Whether a file begins as GGUF files do. False for what is no file or can't be read. @throws NotFound for a Git LFS pointer
+/// in its place
 bool is_gguf(const std::filesystem::path& file);
+
+/// For whoever was given a folder and looks for a model in another form: ", but a GGUF file: give FILE itself" with a file of
+/// the folder, or nothing where none is named *.gguf.
+std::string gguf_hint(const std::filesystem::path& folder);
 
 /// Owns the mapped files; tensors and metadata refer to their bytes. Tensors have the names of the file (`blk.0.attn_q.weight`)
 /// and row-major shapes. Immutable, so it may be used by several threads at once.
@@ -30,6 +35,7 @@ class GgufFile final : public TensorStore {
   std::optional<StoredTensor> find(std::string_view name) const override;
   const std::string& source() const override { return source_; }
   std::vector<std::filesystem::path> files() const override { return files_; }
+  std::vector<const MappedFile*> mapped_files() const override;
   void release(std::span<const std::byte> bytes) const override;
   void ask_for_huge_pages(std::span<const std::byte> bytes) const override;
 

@@ -48,8 +48,7 @@ struct Range {
 // Parses the entries of one header.
 class EntryParser {
  public:
-  EntryParser(const std::string& source, std::span<const std::byte> data, uint64_t data_start)
-      : source_(source), data_(data), data_start_(data_start) {}
+  EntryParser(const std::string& source, std::span<const std::byte> data) : source_(source), data_(data) {}
 
   StoredTensor parse(const std::string& name, const Json& entry) const {
     if (!entry.is_object()) fail(name, "is {}; expected an object of dtype, shape and data_offsets", shown(entry));
@@ -64,9 +63,6 @@ class EntryParser {
     if (stored % size_of(dtype) != 0 || stored / size_of(dtype) != shape.elements())
       fail(name, "occupies {} bytes; expected {} of {} for shape {}", stored, shape.elements(), to_string(dtype),
            to_string(shape));
-    if ((data_start_ + range.begin) % size_of(dtype) != 0)
-      fail(name, "begins at byte {} of the file; expected a multiple of {} for {}", data_start_ + range.begin, size_of(dtype),
-           to_string(dtype));
     return {.name = name, .format = dtype, .shape = shape, .bytes = data_.subspan(range.begin, stored), .file = source_};
   }
 
@@ -124,7 +120,6 @@ class EntryParser {
 
   const std::string& source_;
   std::span<const std::byte> data_;
-  uint64_t data_start_;
 };
 
 // The format has neither overlaps nor gaps: sorted by position, each tensor begins where the last one ended.
@@ -174,7 +169,7 @@ SafetensorsHeader parse_safetensors(std::span<const std::byte> file, const std::
   if (!text.starts_with('{')) raise(ErrorCode::Corrupt, "{}: the header does not begin with '{{'", source);
 
   const Json header = parse_json(text, source);
-  const EntryParser parser(source, file.subspan(8 + length), 8 + length);
+  const EntryParser parser(source, file.subspan(8 + length));
   SafetensorsHeader result;
   for (const auto& [name, entry] : header.items()) {  // nlohmann keeps keys in ascending order
     if (name != "__metadata__") {

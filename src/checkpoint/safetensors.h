@@ -4,7 +4,9 @@
 //   length  = u64, little-endian: bytes of the header
 //   header  = JSON object, may end in spaces: name -> {"dtype": NAME, "shape": [n...], "data_offsets": [begin, end]},
 //             and "__metadata__" -> object of strings
-//   data    = the tensors back to back, row-major, little-endian; offsets count from its first byte
+//   data    = the tensors back to back, row-major, little-endian; offsets count from its first byte. Nothing is aligned: a
+//   header
+//             may be of any length, and a tensor follow one of an odd number of bytes
 #pragma once
 
 #include <filesystem>
@@ -26,8 +28,8 @@ struct SafetensorsHeader {
   std::map<std::string, std::string, std::less<>> metadata;
 };
 
-/// Parses and checks a whole file's bytes: JSON, dtypes, ranks, sizes (without overflow), alignment, and that the tensors cover
-/// the data exactly, with neither overlap nor gap.
+/// Parses and checks a whole file's bytes: JSON, dtypes, ranks, sizes (without overflow), and that the tensors cover the data
+/// exactly, with neither overlap nor gap.
 /// @param source names the file in errors. @throws Corrupt; Unsupported for a dtype or rank that Kilin does not read
 SafetensorsHeader parse_safetensors(std::span<const std::byte> file, const std::string& source);
 
@@ -46,6 +48,7 @@ class SafetensorsFile final : public TensorStore {
   std::optional<StoredTensor> find(std::string_view name) const override;
   const std::string& source() const override { return source_; }
   std::vector<std::filesystem::path> files() const override { return {mapped_.path()}; }
+  std::vector<const MappedFile*> mapped_files() const override { return {&mapped_}; }
   void release(std::span<const std::byte> bytes) const override { mapped_.release(bytes); }
   void ask_for_huge_pages(std::span<const std::byte> bytes) const override { mapped_.ask_for_huge_pages(bytes); }
 

@@ -34,6 +34,17 @@ SafetensorsHeader parse(const std::string& header, size_t data_bytes) {
   return parse_safetensors(file, "file");
 }
 
+TEST(Safetensors, NothingNeedsToBeAligned) {
+  std::string header =
+      R"({"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"y":{"dtype":"F32","shape":[1],"data_offsets":[1,5]}})";
+  for (size_t odd = 0; odd < 8; ++odd, header += ' ') {
+    const auto file = file_of(header, 5);
+    const SafetensorsHeader parsed = parse_safetensors(file, "file");
+    EXPECT_EQ(parsed.tensors[1].bytes.front(), std::byte{1});
+    EXPECT_EQ(parsed.tensors[1].bytes.back(), std::byte{4});
+  }
+}
+
 TEST(Safetensors, GivesEveryTensorItsDtypeShapeAndBytes) {
   const auto file =
       file_of(padded(R"({"__metadata__":{"format":"pt"},"b":{"dtype":"BF16","shape":[2,3],"data_offsets":[8,20]},)"
@@ -147,10 +158,6 @@ TEST(Safetensors, RefusesHostileHeadersByName) {
        corrupt,
        {"[1, 2)", "no tensor"}},
       {R"({"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 9, corrupt, {"[1, 9)", "no tensor"}},
-      {R"({"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"y":{"dtype":"F32","shape":[1],"data_offsets":[1,5]}})",
-       5,
-       corrupt,
-       {"'y'", "multiple of 4"}},
       // metadata
       {R"({"__metadata__":[]})", 0, corrupt, {"__metadata__", "object"}},
       {R"({"__metadata__":{"a":1}})", 0, corrupt, {"__metadata__", "'a'", "string"}},
@@ -166,19 +173,6 @@ TEST(Safetensors, RefusesHostileHeadersByName) {
       EXPECT_TRUE(message.starts_with("file: ")) << message;
       for (const char* word : bad.words)
         EXPECT_NE(message.find(word), std::string::npos) << "no \"" << word << "\" in: " << message;
-    }
-  }
-}
-
-TEST(Safetensors, DataThatBeginsAtAnOddByteIsMisaligned) {
-  const std::string header = R"({"x":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]}})";
-  for (size_t spaces = 0; spaces < 2; ++spaces) {
-    const std::string text = header + std::string(spaces, ' ');
-    const auto file = file_of(text, 2);
-    if (text.size() % 2 == 0) {
-      EXPECT_NO_THROW(parse_safetensors(file, "file"));
-    } else {
-      EXPECT_THROW(parse_safetensors(file, "file"), Error);
     }
   }
 }

@@ -9,13 +9,14 @@
 #include <string_view>
 #include <vector>
 
+#include "core/file.h"
 #include "core/shape.h"
 #include "core/storage_format.h"
 
 namespace kilin {
 
-/// A tensor as it lies in a file: row-major, little-endian, aligned to its element; blocks run along the last axis. The bytes
-/// live as long as the store that gave it.
+/// A tensor as it lies in a file: row-major, little-endian, at any address; blocks run along the last axis. The bytes live as
+/// long as the store that gave it.
 struct StoredTensor {
   std::string name;
   StorageFormat format = DType::f32;
@@ -46,8 +47,11 @@ class TensorStore {
   /// Names the store in messages: a folder or a file.
   virtual const std::string& source() const = 0;
 
-  /// The files that the tensors stand in: what a file made from them is as old as. Empty where there are none.
+  /// The files that the tensors stand in. Empty where there are none.
   virtual std::vector<std::filesystem::path> files() const { return {}; }
+
+  /// Those of them that are open: what a file made from the tensors is as old as. They live as long as the store.
+  virtual std::vector<const MappedFile*> mapped_files() const { return {}; }
 
   /// Nobody will look at these bytes of a tensor soon: takes them out of memory where a file holds them.
   virtual void release(std::span<const std::byte>) const {}

@@ -16,6 +16,7 @@
 #include "cli/context.h"
 #include "cli/terminal/interrupt.h"
 #include "core/error.h"
+#include "core/mapped_ranges.h"
 #include "core/version.h"
 #include "text/utf8.h"
 
@@ -61,6 +62,7 @@ void describe_program(CLI::App& app, Context& context) {
 
 int run(int argc, char** argv) {
   prepare_standard_streams();
+  explain_lost_mapped_files();
   Context context;
   try {
     const std::vector<std::string> typed(argv + std::min(argc, 1), argv + argc);

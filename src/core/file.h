@@ -8,19 +8,31 @@
 #include <string>
 #include <string_view>
 
+#include "core/mapped_ranges.h"
+
 namespace kilin {
 
-/// The bytes of a file. @throws NotFound, Io
+/// The bytes of a file. @throws NotFound if it is not there, or a Git LFS pointer in its place; Io
 std::string read_file(const std::filesystem::path& file);
+
+/// What the system knows of a file without reading it. Each change of its bytes changes the ctime, which no program can set; a
+/// file that another was moved or copied over has another inode or ctime.
+struct FileStamp {
+  uint64_t bytes = 0;
+  uint64_t inode = 0;
+  int64_t mtime_ns = 0;
+  int64_t ctime_ns = 0;
+  bool operator==(const FileStamp&) const = default;
+};
 
 /// A page as large as one entry of the table above the page tables maps.
 inline constexpr size_t kHugePage = size_t{2} << 20;
 
-/// A file's bytes, mapped to read. They stay valid while it lives; a file that another program shortens meanwhile is that
-/// program's fault (SIGBUS), as with every mapped file.
+/// A file's bytes, mapped to read. They stay valid while it lives. Reading those of a file that was shortened meanwhile, or
+/// can't be read any more, is a SIGBUS, as with every mapped file: explain_lost_mapped_files() says which file it was.
 class MappedFile {
  public:
-  /// @throws NotFound, Io
+  /// @throws as read_file
   explicit MappedFile(const std::filesystem::path& file);
   ~MappedFile();
   MappedFile(MappedFile&& other) noexcept;
@@ -28,6 +40,9 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::filesystem::path& path() const { return path_; }
+
+  /// As it was when the file was mapped, before a byte of it was read.
+  const FileStamp& stamp() const { return stamp_; }
 
   /// Takes the pages that hold `part` out of this process's memory: they are read from the file again when somebody looks at
   /// them. What does not lie within bytes() is left alone.
@@ -39,18 +54,21 @@ class MappedFile {
 
  private:
   friend class AtomicFile;
-  MappedFile(std::filesystem::path path, int descriptor, size_t size);
+  MappedFile(std::filesystem::path path, int descriptor);
   void advise(std::span<const std::byte> part, size_t page, int advice) const;
 
   std::filesystem::path path_;
+  FileStamp stamp_;
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
+  MappedRange range_;
 };
 
 /// Writes to a temporary file beside the target, which commit() renames into place; without commit() the target stays as it
 /// was. A target that is a symbolic link stays one: what it names is replaced, or made if it is not there. Several writers of
 /// one target, in one process or several, do not disturb each other: the last to commit wins. The file's permissions are those
-/// that the umask leaves any new file. Temporary files of writers that were killed are removed by the next one.
+/// that the umask leaves any new file. Temporary files of writers that were killed are removed by the next one. Errors name the
+/// target as it was asked for.
 class AtomicFile {
  public:
   /// @throws InvalidArgument if the target is a folder, a device or a pipe; NotFound, Io
@@ -76,7 +94,8 @@ class AtomicFile {
   void commit();
 
  private:
-  std::filesystem::path target_;
+  std::filesystem::path asked_;   // the target by its name in messages
+  std::filesystem::path target_;  // where links lead
   std::filesystem::path temporary_;
   int descriptor_ = -1;
 };

@@ -1,6 +1,7 @@
 #include "core/file.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -256,6 +257,64 @@ TEST(AtomicFile, LongerThanAFileSystemTakesIsAnErrorWithItsName) {
   const testing::TemporaryFolder folder;
   AtomicFile file(folder / "target");
   expect_error(ErrorCode::Io, "target", [&] { file.resize(uint64_t{1} << 62); });  // beyond what any file system takes
+}
+
+TEST(File, AGitLfsPointerIsNotTheFileItself) {
+  const testing::TemporaryFolder folder;
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:" + std::string(64, 'a') + "\nsize 123\n";
+  write_plain(folder / "file", pointer);
+  expect_error(ErrorCode::NotFound, "file: is a Git LFS pointer", [&] { read_file(folder / "file"); });
+  expect_error(ErrorCode::NotFound, "file: is a Git LFS pointer", [&] { MappedFile(folder / "file"); });
+  write_plain(folder / "file", pointer + std::string(1024, 'x'));  // a text about pointers
+  EXPECT_EQ(read_file(folder / "file").size(), pointer.size() + 1024);
+  write_plain(folder / "file", " " + pointer);
+  EXPECT_EQ(text_of(MappedFile(folder / "file")), " " + pointer);
+}
+
+TEST(AtomicFile, NamesInErrorsWhatWasAskedForAndNeverItsTemporaryFile) {
+  const testing::TemporaryFolder folder;
+  fs::create_directory(folder / "elsewhere");
+  fs::create_symlink("elsewhere/file", folder / "link");
+  fs::create_symlink("gone/file", folder / "dangling");
+  const auto end_of = [](const fs::path& file) {
+    return fs::is_symlink(file) ? file.parent_path() / fs::read_symlink(file) : file;
+  };
+  const auto message_of = [](const auto& body) -> std::string {
+    try {
+      body();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  void* const closed = ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(closed, MAP_FAILED);
+  const std::span unreadable(static_cast<const std::byte*>(closed), 4096);
+  for (const char* name : {"file", "link"}) {
+    AtomicFile file(folder / name);
+    for (const std::string& message :
+         {message_of([&] { file.resize(uint64_t{1} << 62); }), message_of([&] { file.write(unreadable); }),
+          message_of([&] { file.write_at(0, unreadable); }), message_of([&] {
+            fs::create_directory(end_of(folder / name));
+            file.commit();
+          })})
+      EXPECT_TRUE(message.starts_with((folder / name).string() + ": ") && message.find("part-") == std::string::npos)
+          << message;
+  }
+  ::munmap(closed, 4096);
+  EXPECT_EQ(
+      message_of([&] { AtomicFile(folder / "gone/file"); }),
+      (folder / "gone/file").string() + ": can't be written, for there is no folder '" + (folder / "gone").string() + "'");
+  EXPECT_TRUE(message_of([&] { AtomicFile(folder / "dangling"); }).starts_with((folder / "dangling").string() + ": "));
+}
+
+TEST(AtomicFile, TakesANameAsLongAsTheFileSystemDoes) {
+  const testing::TemporaryFolder folder;
+  const std::string longest(255, 'n');
+  AtomicFile file(folder / longest);
+  file.write("text");
+  file.commit();
+  EXPECT_EQ(read_file(folder / longest), "text");
 }
 
 TEST(MappedFile, ReleasedPagesReadAsBefore) {

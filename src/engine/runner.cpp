@@ -15,7 +15,9 @@ Runner::Runner(const LoadedModel& model, const RunnerOptions& options)
       kv_type_(options.kv_type.value_or(activations_ == ActivationType::f32 ? KvType::f32 : KvType::bf16)),
       kernels_(select_kernels(CpuInfo::detect(), options.kernels)),
       pool_(options.threads == 0 ? usable_threads() : options.threads),
-      sampler_(kernels_, model.config().vocab_size) {}
+      sampler_(kernels_, model.config().vocab_size, pool_.size()) {
+  draws_.reserve(kLogitRows);
+}
 
 ExecContext Runner::exec_context(Workspace& workspace, Taps* taps) {
   return {pool_, kernels_, communicator_, workspace, taps, activations_, profile_};
@@ -75,7 +77,7 @@ void Runner::finish_rows(ExecContext& ctx, Workspace::Frame& frame, MatView<cons
   const size_t wanted = batch.logit_rows_.size(), most = std::min(kLogitRows, wanted);
   auto block = frame.matrix(most, hidden.cols());  // the rows of `hidden` that want logits
   auto logits = frame.matrix(most, model_.config().vocab_size);
-  size_t draws = 0;
+  size_t drawn = 0;
   for (size_t begin = 0; begin < wanted; begin += kLogitRows) {
     const auto rows = std::span(batch.logit_rows_).subspan(begin, std::min(kLogitRows, wanted - begin));
     if (!shown.empty()) {
@@ -84,6 +86,7 @@ void Runner::finish_rows(ExecContext& ctx, Workspace::Frame& frame, MatView<cons
       for (size_t r = 0; r < rows.size(); ++r) std::ranges::copy(hidden[rows[r].hidden], block.row(r));
       model_.logits(ctx, block.rows(0, rows.size()), logits.rows(0, rows.size()));
     }
+    draws_.clear();
     for (size_t r = 0; r < rows.size();) {
       size_t end = r + 1;  // of the rows of one span
       while (end < rows.size() && rows[end].span == rows[r].span) ++end;
@@ -92,15 +95,15 @@ void Runner::finish_rows(ExecContext& ctx, Workspace::Frame& frame, MatView<cons
         const size_t row_of_span = batch.hidden_rows_[rows[r].hidden] - batch.cu_seqlens_[rows[r].span];
         (*span.logits)(span.sequence.tokens() + row_of_span, logits.rows(r, end));
       }
-      if (rows[end - 1].draws) batch.drawn_[draws++] = sample(ctx, logits[end - 1], span);
+      if (rows[end - 1].draws)
+        draws_.push_back(
+            {.logits = logits[end - 1], .params = span.draw, .history = span.history, .position = span.history.size()});
       r = end;
     }
+    const StageScope stage = ctx.stage(Stage::Sampling);
+    sampler_.sample(pool_, draws_);
+    for (const SampleRow& draw : draws_) batch.drawn_[drawn++] = draw.id;
   }
-}
-
-std::optional<int32_t> Runner::sample(const ExecContext& ctx, std::span<float> logits, const StepSpan& span) {
-  const StageScope stage = ctx.stage(Stage::Sampling);
-  return sampler_.sample(logits, *span.draw, span.history, span.history.size());
 }
 
 }  // namespace kilin

@@ -54,8 +54,6 @@ class Runner {
       KILIN_REQUIRES(computing_);
   void finish_rows(ExecContext& ctx, Workspace::Frame& frame, MatView<const float> hidden, const Tensor& shown,
                    StepBatch& batch) KILIN_REQUIRES(computing_);
-  std::optional<int32_t> sample(const ExecContext& ctx, std::span<float> logits, const StepSpan& span)
-      KILIN_REQUIRES(computing_);
 
   const KimiLinearForCausalLM& model_;
   ActivationType activations_;
@@ -65,6 +63,7 @@ class Runner {
   ThreadPool pool_;
   LocalCommunicator communicator_;
   Sampler sampler_ KILIN_GUARDED_BY(computing_);
+  std::vector<SampleRow> draws_ KILIN_GUARDED_BY(computing_);  // of a block of logits
   StageProfile* profile_ KILIN_GUARDED_BY(computing_) = nullptr;
 };
 

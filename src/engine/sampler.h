@@ -10,6 +10,9 @@
 
 namespace kilin {
 
+class RowSampler;
+class ThreadPool;
+
 /// How the next token is drawn. The steps run in the order of the fields, as in Hugging Face transformers.
 struct SamplingParams {
   double repetition_penalty = 1.0;  ///< > 0; divides positive and multiplies negative logits of ids that occurred; 1 = off
@@ -32,31 +35,35 @@ struct SamplingParams {
   void validate() const { validate({}); }
 };
 
-/// Draws tokens of one vocabulary. Holds scratch memory, so one thread at a time; does not allocate after construction.
+/// One row of logits, and what becomes of it.
+struct SampleRow {
+  std::span<float> logits;           ///< [vocab_size]; the repetition penalty is written into them
+  const SamplingParams* params;      ///< valid ones
+  std::span<const int32_t> history;  ///< the ids that the repetition penalty looks at: prompt and answer
+  uint64_t position;  ///< absolute position of the token that is drawn: keys the random number, so that neither batch nor
+                      ///< scheduling can change what is drawn
+  std::optional<int32_t> id = {};  ///< out: the next token; nothing if a logit is NaN or all are -inf, which only broken
+                                   ///< weights give
+};
+
+/// Draws tokens of one vocabulary, a row a thread. What is drawn is a function of the row alone: other rows and the number of
+/// threads change nothing. Holds scratch memory of about 100 KB a worker, so one caller at a time; does not allocate after
+/// construction.
 class Sampler {
  public:
-  Sampler(const KernelTable& kernels, size_t vocab_size);
+  /// @param workers the most threads of a pool that rows are given to
+  Sampler(const KernelTable& kernels, size_t vocab_size, size_t workers = 1);
+  ~Sampler();
 
-  /// The next token's id; nothing if a logit is NaN or all are -inf, which only broken weights give.
-  /// @param logits [vocab_size], overwritten
-  /// @param history the ids that the repetition penalty looks at: prompt and answer
-  /// @param position absolute position of the token that is drawn: keys the random number, so that neither batch nor scheduling
-  ///        can change what is drawn
+  /// Sets every row's `id`. @pre pool.size() <= workers
+  void sample(ThreadPool& pool, std::span<SampleRow> rows);
+
+  /// One row, on the calling thread. @returns its id
   std::optional<int32_t> sample(std::span<float> logits, const SamplingParams& params, std::span<const int32_t> history,
                                 uint64_t position);
 
  private:
-  void penalize(std::span<float> logits, double penalty, std::span<const int32_t> history);
-  std::optional<int32_t> draw_from_all(std::span<float> logits, double temperature, double uniform);
-  std::optional<int32_t> draw_from_best(std::span<float> logits, const SamplingParams& params, double uniform);
-
-  struct Candidate {
-    float logit;
-    int32_t id;
-  };
-  const KernelTable& kernels_;
-  std::vector<Candidate> candidates_;
-  std::vector<uint8_t> seen_;  // by id, for the repetition penalty; all zero between calls
+  std::vector<RowSampler> workers_;
 };
 
 }  // namespace kilin

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/error.h"
 #include "gguf/keys.h"
 #include "gguf/names.h"
 #include "weights/encode_row.h"
@@ -54,10 +55,23 @@ GgufExport::ReadRow value_rows(const ModelConfig& c, const StoredTensor& kv_b) {
   };
 }
 
+// Of this architecture llama.cpp does not heed the key expert_weights_norm.
+void require_readable_by_all(const ModelConfig& config, const std::string& source) {
+  const bool has_experts =
+      std::ranges::find(config.feed_forward_kinds, FeedForwardKind::Moe) != config.feed_forward_kinds.end();
+  if (has_experts && !config.moe_renormalize)
+    raise(ErrorCode::Unsupported,
+          "{}: moe_renormalize is false; expected true: llama.cpp renormalises the experts' weights in any case, so that it "
+          "would "
+          "run another model (--kilin-only writes the file for Kilin alone)",
+          source);
+}
+
 }  // namespace
 
 GgufExport::GgufExport(GgufExportSource source, const GgufExportOptions& options)
     : config_(std::move(source.config)), weights_(std::move(source.weights)), rounding_(options.rounding) {
+  if (options.readers == GgufReaders::All) require_readable_by_all(config_, weights_->source());
   check_tensors(*weights_, config_);
   keys_ = gguf_keys(config_, options.name, options.type);
   if (source.tokenizer) {

@@ -28,10 +28,17 @@ struct GgufExportSource {
   std::optional<ChatTemplate> chat_template = {};
 };
 
+/// Who will read the file.
+enum class GgufReaders : uint8_t {
+  All,        ///< llama.cpp too: a model that it would take for another one is refused
+  KilinOnly,  ///< the file's keys say it all, and Kilin heeds them
+};
+
 struct GgufExportOptions {
   std::optional<QuantType> type;  ///< nothing: bf16, as published
   Rounding rounding = Rounding::Searched;
   std::string name;  ///< general.name
+  GgufReaders readers = GgufReaders::All;
 };
 
 /// Plan first, then write. Matrices that are in their format already are copied bit for bit; all else passes through fp32, some
@@ -46,7 +53,8 @@ class GgufExport {
   using ReadRow = std::function<void(size_t row, float* out)>;
 
   /// @throws Unsupported for a model that the format can't describe (dense layers behind others, groups of experts, other heads
-  /// for KDA than for MLA); and what reading the weights throws
+  /// for KDA than for MLA), or that llama.cpp would run wrongly (moe_renormalize is false), unless Kilin is to be its only
+  /// reader; and what reading the weights throws
   GgufExport(GgufExportSource source, const GgufExportOptions& options);
 
   const ModelConfig& config() const { return config_; }

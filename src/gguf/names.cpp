@@ -24,6 +24,7 @@ enum class Form : uint8_t {
   Conv,      // [channels, 1, width], which GGUF stores with or without an axis of 1 before or between
   LogDecay,  // A_log of ssm_a = -exp(A_log)
   Expert,    // one of [experts, rows, cols]
+  GateUp,    // the same of [experts, gate's rows and then up's, cols]: w1, and w3 besides
   KvB,       // attn_kv_b: rows of nope + v a head; a view unless it is of blocks
   KvBParts,  // attn_k_b [heads, rank, nope] and attn_v_b [heads, v, rank]
 };
@@ -41,6 +42,7 @@ constexpr Renamed kOutside[] = {
     {"output.weight", "lm_head.weight"},
 };
 
+constexpr std::string_view kUp = "block_sparse_moe.experts.E.w3.weight";
 constexpr std::string_view kKeyB = "attn_k_b.weight", kValueB = "attn_v_b.weight";
 
 constexpr Renamed kInLayer[] = {
@@ -71,7 +73,8 @@ constexpr Renamed kInLayer[] = {
     {"ffn_gate_inp.weight", "block_sparse_moe.gate.weight"},
     {"exp_probs_b.bias", "block_sparse_moe.gate.e_score_correction_bias"},
     {"ffn_gate_exps.weight", "block_sparse_moe.experts.E.w1.weight", Form::Expert},
-    {"ffn_up_exps.weight", "block_sparse_moe.experts.E.w3.weight", Form::Expert},
+    {"ffn_up_exps.weight", kUp, Form::Expert},
+    {"ffn_gate_up_exps.weight", "block_sparse_moe.experts.E.w1.weight", Form::GateUp},
     {"ffn_down_exps.weight", "block_sparse_moe.experts.E.w2.weight", Form::Expert},
     {"ffn_gate_shexp.weight", "block_sparse_moe.shared_experts.gate_proj.weight"},
     {"ffn_up_shexp.weight", "block_sparse_moe.shared_experts.up_proj.weight"},
@@ -122,6 +125,7 @@ class GgufView final : public TensorStore {
   const std::vector<std::string>& names() const override { return names_; }
   const std::string& source() const override { return gguf_->source(); }
   std::vector<std::filesystem::path> files() const override { return gguf_->files(); }
+  std::vector<const MappedFile*> mapped_files() const override { return gguf_->mapped_files(); }
   void release(std::span<const std::byte> bytes) const override { gguf_->release(bytes); }
   void ask_for_huge_pages(std::span<const std::byte> bytes) const override { gguf_->ask_for_huge_pages(bytes); }
 
@@ -146,6 +150,9 @@ class GgufView final : public TensorStore {
       case Form::Expert:
         tensor = expert(tensor, piece.expert);
         break;
+      case Form::GateUp:
+        tensor = half_of_expert(tensor, piece);
+        break;
       case Form::LogDecay:
         tensor = made(at->first, tensor, tensor.shape, &GgufView::make_log_decay);
         break;
@@ -166,6 +173,7 @@ class GgufView final : public TensorStore {
     std::string gguf;
     Form form = Form::Plain;
     size_t expert = 0;
+    size_t half = 0;  // of GateUp: 0 the gate, 1 up
   };
 
   void add(const std::string& published, const Piece& piece) {
@@ -199,6 +207,13 @@ class GgufView final : public TensorStore {
         add(prefix + with_expert(renamed->published, expert), {name, Form::Expert, expert});
       return;
     }
+    if (renamed->form == Form::GateUp) {
+      for (size_t expert = 0; expert < config_.num_experts; ++expert) {
+        add(prefix + with_expert(renamed->published, expert), {name, Form::GateUp, expert, 0});
+        add(prefix + with_expert(kUp, expert), {name, Form::GateUp, expert, 1});
+      }
+      return;
+    }
     if (renamed->form == Form::KvBParts && !gguf_->contains(gguf_value_b_name(name))) return;  // told as a missing attn_v_b
     add(prefix + std::string(renamed->published), {name, renamed->form});
   }
@@ -225,6 +240,15 @@ class GgufView final : public TensorStore {
       raise(ErrorCode::Corrupt, "{}: tensor '{}' has shape {}; expected three axes, the first of {} (expert_count)",
             tensor.file, tensor.name, to_string(shape), config_.num_experts);
     return tensor.rows(index, index + 1, tensor.name).reshaped({shape[1], shape[2]});
+  }
+
+  StoredTensor half_of_expert(const StoredTensor& tensor, const Piece& piece) const {
+    const StoredTensor both = expert(tensor, piece.expert);
+    const size_t width = config_.moe_intermediate_size;
+    if (both.shape[0] != 2 * width)
+      raise(ErrorCode::Corrupt, "{}: tensor '{}' has shape {}; expected {} rows an expert (2 x expert_feed_forward_length)",
+            tensor.file, tensor.name, to_string(tensor.shape), 2 * width);
+    return both.rows(piece.half * width, (piece.half + 1) * width, tensor.name);
   }
 
   // A tensor that `make` fills once.

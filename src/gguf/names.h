@@ -11,9 +11,9 @@
 namespace kilin {
 
 /// A store with the published names and shapes over one with GGUF's. Nearly all are views that copy nothing, the experts' among
-/// them, which are cut out of one tensor a layer. Made when first asked for, and kept: A_log = log(-ssm_a), and kv_b_proj,
-/// which is put together from attn_k_b (transposed by head) and attn_v_b, or dequantised from attn_kv_b; both in fp32, but
-/// kv_b_proj in bf16 where both its parts are.
+/// them, which are cut out of one tensor a layer (of one for both gate and up where a converter fused them). Made when first
+/// asked for, and kept: A_log = log(-ssm_a), and kv_b_proj, which is put together from attn_k_b (transposed by head) and
+/// attn_v_b, or dequantised from attn_kv_b; both in fp32, but kv_b_proj in bf16 where both its parts are.
 ///
 /// Tensors that have no place in the model keep their own names, and stored_name() gives GGUF's for the others. find() throws
 /// Corrupt for experts or kv_b parts of another shape than the configuration's, and for an ssm_a that is no -exp(A_log).

@@ -92,6 +92,46 @@ TEST(GgufNames, ExpertsAreRowsOfTheirTensor) {
   EXPECT_EQ(opened.published->require(prefix + "0.w1.weight").name, prefix + "0.w1.weight");
 }
 
+constexpr const char* kGateUp = "blk.1.ffn_gate_up_exps.weight";
+
+GgufBuilder without_gate_and_up() {
+  return mini_gguf().without_tensor("blk.1.ffn_gate_exps.weight").without_tensor("blk.1.ffn_up_exps.weight");
+}
+
+TEST(GgufNames, GateAndUpMayStandInOneTensorTheGateFirst) {
+  const Opened opened = open(without_gate_and_up().tensor(kGateUp, {4, 12, 3}, ramp(144)));
+  check_tensors(*opened.published, opened.config);
+  for (size_t expert = 0; expert < 3; ++expert)
+    for (size_t half = 0; half < 2; ++half) {
+      const std::string name = fmt::format("model.layers.1.block_sparse_moe.experts.{}.w{}.weight", expert, half == 0 ? 1 : 3);
+      EXPECT_EQ(opened.published->require(name).shape, (Shape{6, 4}));
+      EXPECT_EQ(opened.values(name), ramp(24, static_cast<float>(6 * expert + 3 * half)));
+      EXPECT_TRUE(opened.is_view(name, kGateUp));
+      EXPECT_EQ(opened.published->stored_name(name), kGateUp);
+    }
+}
+
+TEST(GgufNames, GateAndUpOfBlocksAreCutBetweenBlocks) {
+  constexpr uint32_t kQ8_0 = 8;
+  constexpr size_t kRowBytes = 34;
+  std::vector<std::byte> blocks(3 * 12 * kRowBytes);
+  for (size_t i = 0; i < blocks.size(); ++i) blocks[i] = static_cast<std::byte>(i / kRowBytes);
+  const Opened opened = open(without_gate_and_up().tensor(kGateUp, {32, 12, 3}, kQ8_0, blocks));
+  const StoredTensor up = opened.published->require("model.layers.1.block_sparse_moe.experts.1.w3.weight");
+  EXPECT_EQ(up.shape, (Shape{6, 32}));
+  ASSERT_EQ(up.bytes.size(), 6 * kRowBytes);
+  EXPECT_EQ(up.bytes.front(), std::byte{18});
+  EXPECT_EQ(up.bytes.back(), std::byte{23});
+}
+
+TEST(GgufNames, GateAndUpInOneTensorOfAnotherShapeOrStandingTwiceAreRefused) {
+  for (const std::vector<uint64_t>& extents : std::vector<std::vector<uint64_t>>{{4, 6, 3}, {4, 13, 3}, {4, 24, 3}})
+    expect_refused(without_gate_and_up().tensor(kGateUp, extents, ramp(extents[0] * extents[1] * extents[2])),
+                   {kGateUp, "expected 12 rows an expert (2 x expert_feed_forward_length)"});
+  expect_refused(without_gate_and_up().tensor(kGateUp, {4, 12, 2}, ramp(96)), {kGateUp, "expected three axes, the first of 3"});
+  expect_refused(mini_gguf().tensor(kGateUp, {4, 12, 3}, ramp(144)), {"stand for the same weights"});
+}
+
 TEST(GgufNames, ConvolutionsOfAnyFormAreOne) {
   const std::string stored = "blk.0.ssm_conv1d_k.weight", name = "model.layers.0.self_attn.k_conv1d.weight";
   for (const std::vector<uint64_t>& extents :

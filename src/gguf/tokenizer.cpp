@@ -110,14 +110,14 @@ class Reader {
   }
 
   // Each merge makes a token of two, and they stand in the order of these tokens' ids: only then is the lowest rank the first
-  // merge, as Kilin has it.
+  // merge, as Kilin has it. Some converters name one way to make a token, others all of them.
   void check_merges(std::span<const std::string_view> tokens) const {
     const GgufArray* merges = array(kMerges, GgufType::string);
     if (merges == nullptr) return;
     std::unordered_map<std::string_view, size_t> ids;
     ids.reserve(tokens.size());
     for (size_t id = 0; id < tokens.size(); ++id) ids.emplace(tokens[id], id);
-    size_t next = 0;
+    size_t last = 0;  // id that a merge made
     std::string whole;
     for (size_t i = 0; const std::string_view merge : merges->strings()) {
       const size_t space = merge.find(' ');
@@ -128,12 +128,12 @@ class Reader {
           !ids.contains(merge.substr(space + 1)))
         raise(ErrorCode::Corrupt, "{}: {}: number {}, '{}', does not make a token of two", source_, kMerges, i,
               printable(merge));
-      if (id->second < next)
+      if (id->second < last)
         raise(ErrorCode::Unsupported,
               "{}: {}: number {}, '{}', makes token {}, and one before it token {}; expected them in the order of ids, as in a "
               "vocabulary of tiktoken",
-              source_, kMerges, i, printable(merge), id->second, next - 1);
-      next = id->second + 1;
+              source_, kMerges, i, printable(merge), id->second, last);
+      last = id->second;
       ++i;
     }
   }

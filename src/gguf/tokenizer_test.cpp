@@ -4,6 +4,7 @@
 
 #include "checkpoint/gguf_file.h"
 #include "core/error.h"
+#include "gguf/byte_characters.h"
 #include "support/golden.h"
 #include "support/mini_gguf.h"
 
@@ -75,8 +76,26 @@ TEST(GgufTokenizer, VocabulariesThatContradictThemselvesAreRefused) {
   expect_refused(with_tokenizer().key(types, mixed), ErrorCode::Unsupported, "behind the others");
   expect_refused(with_tokenizer().key(merges, Strings{"b a"}), ErrorCode::Corrupt, "'b a', does not make a token of two");
   expect_refused(with_tokenizer().key(merges, Strings{"ab"}), ErrorCode::Corrupt, "'ab', does not make a token of two");
-  expect_refused(with_tokenizer().key(merges, Strings{"a b", "a b"}), ErrorCode::Unsupported, "in the order of ids");
   EXPECT_TRUE(read(with_tokenizer().without_key(merges)));
+}
+
+// Bytes, then ab 256, bc 257, abc 258, which can be put together in two ways.
+GgufBuilder with_merges(const Strings& merges) {
+  std::vector<std::string> tokens;
+  for (int byte = 0; byte < 256; ++byte) tokens.push_back(as_characters(std::string(1, static_cast<char>(byte))));
+  for (const char* more : {"ab", "bc", "abc"}) tokens.emplace_back(more);
+  GgufBuilder file;
+  file.key("tokenizer.ggml.model", "gpt2").key("tokenizer.ggml.pre", "kimi-k2").key("tokenizer.ggml.tokens", tokens);
+  return file.key("tokenizer.ggml.token_type", std::vector<int32_t>(tokens.size(), 1)).key("tokenizer.ggml.merges", merges);
+}
+
+TEST(GgufTokenizer, ATokenMayHaveSeveralMerges) {
+  const Strings one = {"a b", "b c", "ab c"};
+  for (const Strings& merges : {one, Strings{"a b", "b c", "a bc", "ab c"}, Strings{"a b", "b c", "ab c", "a bc", "ab c"}})
+    for (const char* text : {"abc", "aabcbc", "xbcab"})
+      EXPECT_EQ(read(with_merges(merges))->encode(text), read(with_merges(one))->encode(text)) << text;
+  expect_refused(with_merges({"b c", "a b", "ab c"}), ErrorCode::Unsupported, "'a b', makes token 256, and one before it");
+  expect_refused(with_merges({"a b", "ab c", "b c", "a bc"}), ErrorCode::Unsupported, "in the order of ids");
 }
 
 TEST(GgufTokenizer, WhatStandsForNoByteIsRefused) {

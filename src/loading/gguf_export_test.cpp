@@ -60,6 +60,22 @@ ModelConfig comparable(ModelConfig config) {
   return config;
 }
 
+TEST(GgufExport, AModelThatLlamaCppWouldRunWronglyIsForKilinAlone) {
+  const TemporaryFolder folder;
+  GgufExportSource source = export_source(*golden_model());
+  source.config.moe_renormalize = false;
+  try {
+    GgufExport(source, {.type = {}, .name = "test"});
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Unsupported);
+    EXPECT_NE(std::string(error.what()).find("moe_renormalize is false"), std::string::npos) << error.what();
+  }
+  ThreadPool pool(1);
+  GgufExport(source, {.type = {}, .name = "test", .readers = GgufReaders::KilinOnly}).write(folder / "x.gguf", pool);
+  EXPECT_FALSE(ModelFiles::open(folder / "x.gguf")->config().moe_renormalize);
+}
+
 TEST(GgufExport, OfBf16BringsEveryWeightBack) {
   for (const auto& files : {golden_model(), tiny_model()}) {
     const TemporaryFolder folder;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/cpu_info.h"
+#include "loading/tokenizer_fit.h"
 
 namespace kilin {
 
@@ -38,7 +39,7 @@ LoadedModel LoadedModel::load(const std::filesystem::path& path, const LoadOptio
   const ModelConfig config = loaded.files->config();
   loaded.generation = loaded.files->generation(config);
   loaded.tokenizer = loaded.files->tokenizer();
-  if (loaded.tokenizer) loaded.tokenizer->require_vocabulary(config.vocab_size);
+  if (loaded.tokenizer) require_fit(*loaded.tokenizer, config);
   loaded.load_weights(config, options);
   loaded.stop_ids = stop_ids_of(config, loaded.generation, loaded.tokenizer.get());
   return loaded;
@@ -47,12 +48,12 @@ LoadedModel LoadedModel::load(const std::filesystem::path& path, const LoadOptio
 void LoadedModel::load_weights(const ModelConfig& config, const LoadOptions& options) {
   ThreadPool pool(options.threads == 0 ? usable_threads() : options.threads);
   const std::shared_ptr<const TensorStore> store = files->weights(config);
-  const PackOrigin origin = {.sources = store->files(), .quantize = options.quantize};
+  const PackOrigin origin = {.weights = store, .quantize = options.quantize};
   PackOptions packing;
   packing.quantize = options.quantize;
   packing.pool = &pool;
   packing.place = [&](const PackPlan& plan) {
-    return place_packs(options.pack_cache, path(), plan, origin, MemoryInfo::detect());
+    return place_packs(options.pack_cache, path(), plan, origin, MemoryInfo::detect(), &pool);
   };
   packing.progress = [&](uint64_t done, uint64_t total) {
     if (options.progress) options.progress(LoadStage::Packing, done, total);
@@ -60,6 +61,7 @@ void LoadedModel::load_weights(const ModelConfig& config, const LoadOptions& opt
   WeightSource source = WeightSource::open(store, config, packing);
   weights = source.store();
   packs = source.packs();
+  copies = source.copies();
   weight_bytes_ = bytes_in_use(*weights, source.plan());
   const bool packed_before = !packs || packs->is_complete();
   model = KimiLinearForCausalLM::load(source, config, [&](size_t done, size_t total) {

@@ -30,9 +30,10 @@ struct LoadOptions {
 
 struct LoadedModel {
   std::shared_ptr<const ModelFiles> files;
-  std::shared_ptr<const TensorStore> weights;  // the model's matrices are views into it, and into
-  std::shared_ptr<const PackStore> packs;      // where blocks stand in panels; null where there are none
-  std::filesystem::path new_pack_file;         // that this load has made for the next one; empty if it has not
+  std::shared_ptr<const TensorStore> weights;         // the model's matrices are views into it, and into
+  std::shared_ptr<const PackStore> packs;             // where blocks stand in panels; null where there are none
+  std::shared_ptr<const std::vector<Tensor>> copies;  // of elements that a file has at odd addresses
+  std::filesystem::path new_pack_file;                // that this load has made for the next one; empty if it has not
   KimiLinearForCausalLM model;
   std::shared_ptr<const Tokenizer> tokenizer;  // null where the files hold no tokenizer: ids go in and out
   GenerationConfig generation;

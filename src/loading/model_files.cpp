@@ -67,6 +67,14 @@ class FolderFiles final : public ModelFiles {
   }
 };
 
+// A folder with GGUF files and nothing else of a model was meant as one of them, but which?
+void require_other_than_gguf(const fs::path& folder) {
+  std::error_code ignored;
+  if (fs::exists(folder / "config.json", ignored) || Tokenizer::exists(folder)) return;
+  if (const std::string hint = gguf_hint(folder); !hint.empty())
+    raise(ErrorCode::NotFound, "{}: holds no config.json{}", folder.string(), hint);
+}
+
 class GgufFiles final : public ModelFiles {
  public:
   explicit GgufFiles(const fs::path& file) : ModelFiles(file), gguf_(GgufFile::open(file)) {}
@@ -112,7 +120,10 @@ class GgufFiles final : public ModelFiles {
 
 std::shared_ptr<const ModelFiles> ModelFiles::open(const fs::path& path) {
   std::error_code ignored;
-  if (fs::is_directory(path, ignored)) return std::make_shared<FolderFiles>(path);
+  if (fs::is_directory(path, ignored)) {
+    require_other_than_gguf(path);
+    return std::make_shared<FolderFiles>(path);
+  }
   if (is_gguf(path)) return std::make_shared<GgufFiles>(path);
   if (!fs::exists(path, ignored))
     raise(ErrorCode::NotFound, "{}: there is no such folder or file; expected a model", printable(path.string()));

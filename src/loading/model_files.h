@@ -21,7 +21,8 @@ namespace kilin {
 class ModelFiles {
  public:
   /// A file is told by its first bytes, not by its name.
-  /// @throws NotFound for what is neither a folder nor a GGUF file; for a GGUF file as GgufFile::open
+  /// @throws NotFound for what is neither a folder nor a GGUF file, and for a folder of GGUF files, naming one; for a GGUF file
+  /// as GgufFile::open
   static std::shared_ptr<const ModelFiles> open(const std::filesystem::path& path);
 
   virtual ~ModelFiles() = default;

@@ -55,6 +55,42 @@ TEST(ModelFiles, NoticeTheTemplateOfAnotherChatFormat) {
   EXPECT_NE(foreign->find("m.gguf: tokenizer.chat_template"), std::string::npos) << *foreign;
 }
 
+TEST(ModelFiles, OfAFolderOfGgufFilesNameOne) {
+  const TemporaryFolder folder;
+  const auto refusal = [&](const auto& open) {
+    try {
+      open();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::NotFound);
+      return std::string(error.what());
+    }
+    return std::string("nothing");
+  };
+  const auto open = [&] { ModelFiles::open(folder.path()); };
+  mini_gguf().write(folder / "b.gguf");
+  EXPECT_NE(refusal(open).find(": holds no config.json, but a GGUF file: give " + (folder / "b.gguf").string() + " itself"),
+            std::string::npos);
+  mini_gguf().write(folder / "a.gguf");
+  EXPECT_NE(refusal(open).find("but 2 GGUF files: give one of them itself, such as " + (folder / "a.gguf").string()),
+            std::string::npos);
+  // Beside a configuration, the weights are what is missing.
+  std::filesystem::copy(testing::in_repository("models/tiny/config.json"), folder / "config.json");
+  const auto files = ModelFiles::open(folder.path());
+  EXPECT_NE(refusal([&] { files->weights(files->config()); }).find("index.json, but 2 GGUF files: give one"),
+            std::string::npos);
+}
+
+TEST(ModelFiles, OfAGitLfsPointerSaySo) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "m.gguf") << "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n";
+  try {
+    ModelFiles::open(folder / "m.gguf");
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("m.gguf: is a Git LFS pointer"), std::string::npos) << error.what();
+  }
+}
+
 TEST(ModelFiles, OfWhatIsNeitherAreRefusedByWhatItIs) {
   const TemporaryFolder folder;
   std::ofstream(folder / "m.gguf") << "something else";

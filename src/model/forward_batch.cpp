@@ -24,6 +24,8 @@ std::string_view to_string(ForwardMode mode) {
 namespace {
 
 void validate_snapshots(const SequenceSpan& span, size_t tokens, const RecurrentStatePool& states, size_t n) {
+  if (span.mode == ForwardMode::Decode && !span.snapshots.empty())
+    raise(ErrorCode::InvalidArgument, "sequence {} of the batch: Decode takes no snapshots", n);
   if (span.snapshots.size() > kMaxSnapshots)
     raise(ErrorCode::InvalidArgument, "sequence {} of the batch asks for {} snapshots; at most {} are", n,
           span.snapshots.size(), kMaxSnapshots);
@@ -40,52 +42,75 @@ void validate_snapshots(const SequenceSpan& span, size_t tokens, const Recurrent
   }
 }
 
-void validate_span(const SequenceSpan& span, size_t tokens, const MemoryPools& pools, size_t n) {
+// @returns whether the span has work
+bool validate_mode(const SequenceSpan& span, size_t tokens, size_t n) {
   switch (span.mode) {
     case ForwardMode::Extend:
-      break;
     case ForwardMode::Decode:
-      if (!span.snapshots.empty()) raise(ErrorCode::InvalidArgument, "sequence {} of the batch: Decode takes no snapshots", n);
-      break;
+      return tokens > 0;
     case ForwardMode::Idle:
       if (tokens != 0)
         raise(ErrorCode::InvalidArgument, "sequence {} of the batch is Idle and has {} tokens; expected 0", n, tokens);
-      return;
+      return false;
     case ForwardMode::TargetVerify:
     case ForwardMode::DraftExtend:
       raise(ErrorCode::NotImplemented, "sequence {} of the batch: mode {} is not implemented", n, to_string(span.mode));
   }
-  if (tokens == 0) return;
+  raise(ErrorCode::InvalidArgument, "sequence {} of the batch has mode {}, which is none", n, static_cast<int>(span.mode));
+}
+
+void validate_state(const SequenceSpan& span, size_t tokens, const RecurrentStatePool& states, size_t n) {
+  if (span.state_slot == RecurrentStatePool::kDummySlot || span.state_slot > states.slots())
+    raise(ErrorCode::InvalidArgument, "sequence {} of the batch has {} tokens and state slot {}; expected 1 to {}", n, tokens,
+          span.state_slot, states.slots());
+  validate_snapshots(span, tokens, states, n);
+}
+
+void validate_pages(const SequenceSpan& span, size_t tokens, const LatentKvPool& latents, size_t n) {
   const size_t room = span.pages.size() * LatentKvPool::kPageTokens;
   if (tokens > room || span.start > room - tokens)
     raise(ErrorCode::InvalidArgument, "sequence {} of the batch has {} tokens from position {}; its {} pages hold {}", n,
           tokens, span.start, span.pages.size(), room);
   for (PageId page : span.pages)
-    if (page >= pools.latents.pages())
-      raise(ErrorCode::InvalidArgument, "sequence {} of the batch has page {}; the pool has {}", n, page,
-            pools.latents.pages());
-  if (span.state_slot == RecurrentStatePool::kDummySlot || span.state_slot > pools.states.slots())
-    raise(ErrorCode::InvalidArgument, "sequence {} of the batch has {} tokens and state slot {}; expected 1 to {}", n, tokens,
-          span.state_slot, pools.states.slots());
-  validate_snapshots(span, tokens, pools.states, n);
+    if (page >= latents.pages())
+      raise(ErrorCode::InvalidArgument, "sequence {} of the batch has page {}; the pool has {}", n, page, latents.pages());
+}
+
+// Calls f(span, tokens, n) for every sequence that has work, once the batch is cut into sequences as it should be.
+template <typename F>
+void for_each_working_span(const ForwardBatch& batch, size_t rows, F&& f) {
+  if (batch.pools == nullptr) raise(ErrorCode::InvalidArgument, "the batch has no pools");
+  const std::span<const size_t> cu_seqlens = batch.cu_seqlens;
+  const size_t sequences = batch.sequences.size();
+  if (cu_seqlens.size() != sequences + 1 || cu_seqlens.front() != 0 || cu_seqlens.back() != rows)
+    raise(ErrorCode::InvalidArgument, "cu_seqlens of the batch must have {} entries from 0 to {}", sequences + 1, rows);
+  for (size_t n = 0; n < sequences; ++n) {
+    if (cu_seqlens[n + 1] < cu_seqlens[n])
+      raise(ErrorCode::InvalidArgument, "cu_seqlens of the batch descends at sequence {}", n);
+    if (validate_mode(batch.sequences[n], batch.tokens_of(n), n)) f(batch.sequences[n], batch.tokens_of(n), n);
+  }
 }
 
 }  // namespace
 
-void ForwardBatch::validate(size_t vocab_size) const {
-  if (pools == nullptr) raise(ErrorCode::InvalidArgument, "the batch has no pools");
-  if (cu_seqlens.size() != sequences.size() + 1 || cu_seqlens.front() != 0 || cu_seqlens.back() != tokens())
-    raise(ErrorCode::InvalidArgument, "cu_seqlens of the batch must have {} entries from 0 to {}", sequences.size() + 1,
-          tokens());
-  for (size_t n = 0; n < sequences.size(); ++n) {
-    if (cu_seqlens[n + 1] < cu_seqlens[n])
-      raise(ErrorCode::InvalidArgument, "cu_seqlens of the batch descends at sequence {}", n);
-    validate_span(sequences[n], tokens_of(n), *pools, n);
+void ForwardBatch::validate_states(size_t rows) const {
+  for_each_working_span(*this, rows, [&](const SequenceSpan& span, size_t tokens, size_t n) {
+    validate_state(span, tokens, pools->states, n);
     for (size_t earlier = 0; earlier < n; ++earlier)
-      if (tokens_of(n) > 0 && tokens_of(earlier) > 0 && sequences[earlier].state_slot == sequences[n].state_slot)
+      if (tokens_of(earlier) > 0 && sequences[earlier].state_slot == span.state_slot)
         raise(ErrorCode::InvalidArgument, "sequences {} and {} of the batch share state slot {}; expected one each", earlier, n,
-              sequences[n].state_slot);
-  }
+              span.state_slot);
+  });
+}
+
+void ForwardBatch::validate_latents(size_t rows) const {
+  for_each_working_span(
+      *this, rows, [&](const SequenceSpan& span, size_t tokens, size_t n) { validate_pages(span, tokens, pools->latents, n); });
+}
+
+void ForwardBatch::validate(size_t vocab_size) const {
+  validate_states(tokens());
+  validate_latents(tokens());
   for (size_t row = 0; row < tokens(); ++row)
     if (token_ids[row] < 0 || static_cast<size_t>(token_ids[row]) >= vocab_size)
       raise(ErrorCode::InvalidArgument, "token id {} is outside of the vocabulary: 0 to {}", token_ids[row], vocab_size - 1);

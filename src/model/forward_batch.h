@@ -53,6 +53,12 @@ struct ForwardBatch {
   /// @throws InvalidArgument if the parts contradict each other or the pools, if two sequences with tokens share a state, or if
   /// an id is outside of the vocabulary; NotImplemented for the modes of speculative decoding
   void validate(size_t vocab_size) const;
+
+  /// The parts of it that a layer's memory rests on. A layer that runs alone checks them itself before anything moves: what
+  /// they refuse would spoil some sequence's past without a word. They look at no token.
+  /// @param rows that the layer was given
+  void validate_states(size_t rows) const;   ///< cu_seqlens, modes, slots, snapshots: of layers with recurrent states
+  void validate_latents(size_t rows) const;  ///< cu_seqlens, modes, pages: of layers with latents
 };
 
 }  // namespace kilin

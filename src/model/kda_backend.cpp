@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/error.h"
 #include "model/kda_stages.h"
 #include "model/tapped_kda.h"
 
@@ -35,16 +36,30 @@ size_t scratch_floats(const KdaParameters& p) {
 }
 size_t tile_floats(const KdaParameters& p) { return in_lines(4 * kKdaTileTokens * p.head_dim); }
 
+// A pool that was made for other layers has their states where this one would write its own.
+void validate_pool(const RecurrentStatePool::Dimensions& pool, size_t state_layer, const KdaParameters& p) {
+  if (state_layer >= pool.layers)
+    raise(ErrorCode::InvalidArgument, "a KDA layer has states of layer {}; the pool has {}", state_layer, pool.layers);
+  if (pool.heads != p.heads || pool.key_dim != p.head_dim || pool.value_dim != p.head_dim ||
+      pool.conv_rows + 1 != p.conv.rows() || pool.conv_cols != p.conv.cols())
+    raise(ErrorCode::InvalidArgument,
+          "the pool has states of {} heads of [{}, {}] and tails of [{}, {}]; a KDA layer expects {} of [{}, {}] and [{}, {}]",
+          pool.heads, pool.key_dim, pool.value_dim, pool.conv_rows, pool.conv_cols, p.heads, p.head_dim, p.head_dim,
+          p.conv.rows() - 1, p.conv.cols());
+}
+
 }  // namespace
 
 void KdaBackend::forward(ExecContext& ctx, const ForwardBatch& batch, int layer, size_t state_layer, const KdaParameters& p,
                          const KdaInputs& inputs, MatView<float> heads) const {
+  batch.validate_states(inputs.qkv.rows());
+  validate_pool(batch.pools->states.dimensions(), state_layer, p);
   Workspace::Frame frame(ctx.workspace);
   const size_t threads = ctx.pool.size();
-  const KdaMemory memory = {.scratch = frame.array<float>(threads * scratch_floats(p)),
-                            .tiles = frame.array<float>(threads * tile_floats(p)),
-                            .scratch_each = scratch_floats(p),
-                            .tile_each = tile_floats(p)};
+  const KdaThreadMemory memory = {.scratch = frame.array<float>(threads * scratch_floats(p)),
+                                  .tiles = frame.array<float>(threads * tile_floats(p)),
+                                  .scratch_each = scratch_floats(p),
+                                  .tile_each = tile_floats(p)};
 
   const StageScope stage = ctx.stage(Stage::KdaRecurrence);
   ctx.count(conv_cost(batch, p));

@@ -35,7 +35,7 @@ inline void copy_tail_at(MatView<const float> tail, MatView<const float> raw, si
 }
 
 // Memory of the threads: what a kernel works in, and a tile's q, k, v and g.
-struct KdaMemory {
+struct KdaThreadMemory {
   std::span<float> scratch, tiles;
   size_t scratch_each, tile_each;
 

@@ -16,6 +16,8 @@ class KimiDeltaAttention {
 
   /// `x` is the normed stream [T, hidden]; `out` [T, hidden] gets this layer's contribution to it, of
   /// which ranks hold parts: the caller reduces.
+  /// @throws InvalidArgument, NotImplemented for a batch that the backend refuses (ForwardBatch::validate_states); nothing has
+  /// moved then
   void forward(ExecContext& ctx, const LinearRecurrentBackend& backend, const ForwardBatch& batch, MatView<const float> x,
                MatView<float> out) const;
 

@@ -131,10 +131,13 @@ class GoldenKda : public ::testing::TestWithParam<std::tuple<std::string, Forwar
   ForwardMode mode() const { return std::get<1>(GetParam()); }
   std::string isa() const { return std::get<2>(GetParam()); }
   double tolerance() const { return name().starts_with("14") ? 5e-5 : 5e-6; }
+  static constexpr double kEach = 1e-5;  // of each element, absolute and relative: what design papers ask of fp32
 
   Layer layer(ActivationType activations = ActivationType::f32) const {
-    return {*weights_, testing::kda_config(kHidden, kHeads, kDim), case_->sequences(), activations,
-            testing::kernels_for(isa())};
+    return {*weights_,
+            testing::kda_config(kHidden, kHeads, kDim),
+            case_->sequences(),
+            {.activations = activations, .kernels = testing::kernels_for(isa())}};
   }
 
   std::unique_ptr<Overlay> weights_;
@@ -155,8 +158,7 @@ TEST_P(GoldenKda, OutputAndStatesAreTheReferences) {
   Layer attention = layer();
   c.set_initial_states(attention, true);
   Recorder recorder;
-  EXPECT_CLOSE_TO_MAX(attention.run(c.x, kHidden, c.cu_seqlens, mode(), 0, &recorder), floats(c.file->require("out_fp32")),
-                      tolerance());
+  EXPECT_CLOSE_TO_MAX(attention.run(c.x, c.cu_seqlens, mode(), 0, &recorder), floats(c.file->require("out_fp32")), tolerance());
   EXPECT_CLOSE_TO_MAX(c.final_states(attention), floats(c.file->require("final_recurrent_state")), tolerance());
   const char* conv[] = {"final_conv_state_q", "final_conv_state_k", "final_conv_state_v"};
   for (size_t s = 0; s < 3; ++s)
@@ -172,11 +174,29 @@ TEST_P(GoldenKda, OutputAndStatesAreTheReferences) {
   }
 }
 
+// The weights of all cases are bf16: what a user of a published checkpoint gets who asks for nothing else.
+TEST_P(GoldenKda, DefaultActivationsOnBf16WeightsMeet1e3InEachElement) {
+  const Case& c = *case_;
+  ASSERT_EQ(weights_->require("q_proj.weight").format, StorageFormat(DType::bf16));
+  Layer attention = layer();
+  c.set_initial_states(attention, true);
+  EXPECT_EACH_CLOSE(attention.run(c.x, c.cu_seqlens, mode()), floats(c.file->require("out_fp32")), 1e-3, 1e-3);
+}
+
+// The worst case, on any instruction set, errs by 2.3e-3; Hugging Face's bf16 by 5e-3 to 8e-3.
 TEST_P(GoldenKda, Bf16ActivationsStayWithinTheirTolerance) {
   const Case& c = *case_;
   Layer attention = layer(ActivationType::bf16);
   c.set_initial_states(attention, true);
-  EXPECT_CLOSE_TO_MAX(attention.run(c.x, kHidden, c.cu_seqlens, mode()), floats(c.file->require("out_fp32")), 1.5e-2);
+  EXPECT_CLOSE_TO_MAX(attention.run(c.x, c.cu_seqlens, mode()), floats(c.file->require("out_fp32")), 3e-3);
+}
+
+TEST(GoldenKdaCases, AllFourteenStandInTheRepositorySoThatACloneSkipsNone) {
+  for (const std::string& name : kCases)
+    EXPECT_TRUE(std::filesystem::exists(testing::in_repository("tests/golden/kda/" + name + ".safetensors"))) << name;
+  for (const char* name : {"weights", "weights_case13_override", "weights_case14_override"})
+    EXPECT_TRUE(std::filesystem::exists(testing::in_repository(std::string("tests/golden/kda/") + name + ".safetensors")))
+        << name;
 }
 
 // The cases for which the reference was run without the convolutions' past too.
@@ -189,7 +209,7 @@ TEST_P(GoldenKdaWithoutConvolutionsPast, TheReferenceDiffersAsItShould) {
   const Case& c = *case_;
   Layer attention = layer();
   c.set_initial_states(attention, false);
-  EXPECT_CLOSE_TO_MAX(attention.run(c.x, kHidden, c.cu_seqlens, mode()), floats(c.file->require("out_fp32_zero_conv_state")),
+  EXPECT_CLOSE_TO_MAX(attention.run(c.x, c.cu_seqlens, mode()), floats(c.file->require("out_fp32_zero_conv_state")),
                       tolerance());
   EXPECT_CLOSE_TO_MAX(c.final_states(attention), floats(c.file->require("final_recurrent_state_zero_conv_state")), tolerance());
 }

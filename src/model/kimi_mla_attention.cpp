@@ -5,6 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "core/error.h"
+
 namespace kilin {
 
 namespace {
@@ -20,6 +22,13 @@ size_t floats(size_t n) { return Workspace::rounded(n * sizeof(float)); }
 // Absorbed queries are inputs of a large product, and rounded as those are, to what the latents are of. With f32 nothing is.
 bool rounds_to_bf16(const ExecContext& ctx, const LatentKvPool& pool) {
   return ctx.activations != ActivationType::f32 && pool.dimensions().type == KvType::bf16;
+}
+
+// A pool that was made for other layers has their latents where this one would write its own.
+void validate_pool(const LatentKvPool::Dimensions& pool, size_t latent_layer, size_t latent_width) {
+  if (latent_layer >= pool.layers || latent_width != pool.width)
+    raise(ErrorCode::InvalidArgument, "the pool has latents of {} layers, {} wide; an MLA layer expects more than {}, {} wide",
+          pool.layers, pool.width, latent_layer, latent_width);
 }
 
 // One row that generates: the past that it reads, in blocks that count on from those of the rows before it.
@@ -65,6 +74,8 @@ KimiMlaAttention KimiMlaAttention::load(WeightSource& source, const std::string&
 }
 
 void KimiMlaAttention::forward(ExecContext& ctx, const ForwardBatch& batch, MatView<const float> x, MatView<float> out) const {
+  batch.validate_latents(x.rows());
+  validate_pool(batch.pools->latents.dimensions(), latent_layer_, latent_width());
   Workspace::Frame frame(ctx.workspace);
   const size_t tokens = x.rows();
   StageScope stage = ctx.stage(Stage::MlaProjections);

@@ -18,6 +18,8 @@ class KimiMlaAttention {
 
   /// `x` is the normed stream [T, hidden]; `out` [T, hidden] gets this layer's contribution to it, of
   /// which ranks hold parts: the caller reduces.
+  /// @throws InvalidArgument, NotImplemented for a batch that ForwardBatch::validate_latents refuses, or pools of other layers;
+  /// nothing has moved then
   void forward(ExecContext& ctx, const ForwardBatch& batch, MatView<const float> x, MatView<float> out) const;
 
   size_t workspace_bytes(size_t tokens, size_t threads) const;

@@ -35,9 +35,12 @@ class LinearRecurrentBackend {
 
   /// Runs every sequence of the batch in its own mode and writes its new state and convolution tail back in place. A sequence
   /// without tokens keeps every bit of both.
+  /// It is the last to see a batch before states move, and checks it (ForwardBatch::validate_states), whoever checked before.
   /// @param layer the layer in the model, for taps
   /// @param state_layer the layer among those that have states, for the pool
   /// @param heads [T, heads x V]: the output after the gated norm
+  /// @throws InvalidArgument, NotImplemented for a batch that validate_states refuses, or pools of other layers; nothing has
+  /// moved then
   virtual void forward(ExecContext& ctx, const ForwardBatch& batch, int layer, size_t state_layer,
                        const KdaParameters& parameters, const KdaInputs& inputs, MatView<float> heads) const = 0;
 

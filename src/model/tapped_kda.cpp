@@ -40,9 +40,9 @@ void show_conv_states(ExecContext& ctx, const ForwardBatch& batch, const KdaLaye
 
 // The recurrence token by token, each in its sequence's own mode. @returns [T, heads, K, V] the states after each
 Tensor recur_by_token(const ForwardBatch& batch, size_t state_layer, const KdaParameters& p, const KdaStages& stages,
-                      const KdaMemory& memory) {
+                      const KdaThreadMemory& memory) {
   const size_t d = p.head_dim;
-  Tensor states(DType::f32, {batch.tokens(), p.heads, d, d});
+  Tensor states(DType::f32, {batch.cu_seqlens.back(), p.heads, d, d});
   stages.for_each_head([&](size_t n, size_t h, size_t worker) {
     for (size_t t = batch.cu_seqlens[n]; t < batch.cu_seqlens[n + 1]; ++t) {
       stages.recur(stages.in_place(n, h, t, t + 1), memory.scratch_of(worker));
@@ -56,7 +56,7 @@ Tensor recur_by_token(const ForwardBatch& batch, size_t state_layer, const KdaPa
 }  // namespace
 
 void run_with_taps(ExecContext& ctx, const ForwardBatch& batch, const KdaLayerNumbers& numbers, const KdaParameters& p,
-                   const KdaInputs& inputs, MatView<float> heads, const KdaMemory& memory) {
+                   const KdaInputs& inputs, MatView<float> heads, const KdaThreadMemory& memory) {
   const KdaStages stages(ctx, batch, numbers.state_layer, p, inputs, heads);
   const size_t width = p.heads * p.head_dim;
   const int layer = numbers.layer;

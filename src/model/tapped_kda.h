@@ -16,6 +16,6 @@ struct KdaLayerNumbers {
 /// Allocates where states are shown.
 /// @pre ctx.taps
 void run_with_taps(ExecContext& ctx, const ForwardBatch& batch, const KdaLayerNumbers& numbers, const KdaParameters& p,
-                   const KdaInputs& inputs, MatView<float> heads, const KdaMemory& memory);
+                   const KdaInputs& inputs, MatView<float> heads, const KdaThreadMemory& memory);
 
 }  // namespace kilin

@@ -10,6 +10,7 @@
 #include "checkpoint/safetensors_writer.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/folder_lock.h"
 #include "synthetic/synthetic_values.h"
 #include "text/tokenizer.h"
 
@@ -29,10 +30,7 @@ constexpr std::array kTokenizerFiles = {"tiktoken.model", "tokenizer_config.json
 // The folder while it is written: files are in a staging folder inside it until publish().
 class StagedFolder {
  public:
-  StagedFolder(const fs::path& out, SyntheticCheckpoint::Existing existing) : out_(out), staging_(out / kStaging) {
-    if (fs::exists(out_) && !fs::is_directory(out_))
-      raise(ErrorCode::InvalidArgument, "{}: is a file; expected a new or empty folder", out_.string());
-    created_ = fs::create_directories(out_);
+  StagedFolder(const fs::path& out, SyntheticCheckpoint::Existing existing) : out_(out), staging_(out / kStaging), lock_(out) {
     fs::remove_all(staging_);  // left by a run that was interrupted
     if (existing == SyntheticCheckpoint::Existing::Refuse && !fs::is_empty(out_))
       raise(ErrorCode::InvalidArgument, "{}: holds files already; expected a new or empty folder", out_.string());
@@ -41,7 +39,7 @@ class StagedFolder {
   ~StagedFolder() {
     std::error_code ignored;
     fs::remove_all(staging_, ignored);
-    if (created_ && fs::is_empty(out_, ignored)) fs::remove(out_, ignored);
+    if (lock_.is_new() && fs::is_empty(out_, ignored)) fs::remove(out_, ignored);
   }
   StagedFolder(const StagedFolder&) = delete;
   StagedFolder& operator=(const StagedFolder&) = delete;
@@ -68,8 +66,16 @@ class StagedFolder {
   }
 
   fs::path out_, staging_;
-  bool created_;
+  FolderLock lock_;  // two writers would take each other's files away
 };
+
+// A message without the staging folder, of which nobody but this file knows.
+std::string in_terms_of(const fs::path& out, std::string message) {
+  const std::string staging = (out / kStaging).string();
+  for (size_t at = message.find(staging); at != std::string::npos; at = message.find(staging, at))
+    message.replace(at, staging.size(), out.string());
+  return message;
+}
 
 struct Tensors {
   std::vector<ExpectedTensor> expected;
@@ -176,7 +182,9 @@ SyntheticCheckpoint::Size SyntheticCheckpoint::write(const fs::path& out, Thread
   folder.publish();
   return tensors.size;
 } catch (const fs::filesystem_error& error) {
-  throw Error(ErrorCode::Io, error.path1().string() + ": " + error.code().message());
+  throw Error(ErrorCode::Io, in_terms_of(out, error.path1().string() + ": " + error.code().message()));
+} catch (const Error& error) {
+  throw Error(error.code(), in_terms_of(out, error.what()));
 }
 
 }  // namespace kilin

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "checkpoint/checkpoint.h"
 #include "core/error.h"
@@ -144,6 +145,39 @@ TEST(SyntheticCheckpoint, WhatAnInterruptedRunLeftIsNoCheckpoint) {
   put(folder / "m/.synth-partial/model.safetensors", "half");
   write(small(), folder / "m");
   EXPECT_EQ(files_of(folder / "m").size(), 2u);
+}
+
+TEST(SyntheticCheckpoint, OfTwoIntoOneFolderTheFirstWins) {
+  TemporaryFolder folder;
+  ThreadPool pool(1);
+  for (const auto existing : {SyntheticCheckpoint::Existing::Refuse, SyntheticCheckpoint::Existing::Replace}) {
+    SyntheticCheckpoint second = small();
+    second.seed = 9;
+    second.existing = existing;
+    bool tried = false;
+    SyntheticCheckpoint first = small();
+    first.existing = existing;
+    first.write(folder / "m", pool, [&](uint64_t, uint64_t) {
+      if (std::exchange(tried, true)) return;
+      EXPECT_EQ(code_of(second, folder / "m"), ErrorCode::Io);
+    });
+    EXPECT_TRUE(tried);
+    write(small(), folder / "alone");
+    EXPECT_EQ(files_of(folder / "m"), files_of(folder / "alone"));
+    fs::remove_all(folder / "alone");
+  }
+}
+
+TEST(SyntheticCheckpoint, ErrorsNameTheFolderThatWasAskedFor) {
+  TemporaryFolder folder;
+  ThreadPool pool(1);
+  try {
+    small().write(folder / "m", pool, [&](uint64_t, uint64_t) { fs::remove_all(folder / "m"); });
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_TRUE(std::string(error.what()).starts_with((folder / "m/").string())) << error.what();
+    EXPECT_EQ(std::string(error.what()).find("partial"), std::string::npos) << error.what();
+  }
 }
 
 TEST(SyntheticCheckpoint, CopiesATokenizerThatFitsTheEmbedding) {

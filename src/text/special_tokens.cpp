@@ -20,7 +20,7 @@ constexpr size_t kMaxNameBytes = 256;
 
 struct Published {
   size_t offset;
-  const char* name;
+  std::string_view name;
 };
 constexpr std::array<Published, 15> kPublished = {{
     {0, "[BOS]"},
@@ -66,6 +66,19 @@ size_t parse_id(const std::string& key, size_t first_id, std::string_view source
   return id;
 }
 
+// The published names have their places behind the others. One further back says that some of these are missing: a
+// tiktoken.model cut at the end of a line looks whole.
+void require_places(const std::map<size_t, std::string>& names, std::string_view source, size_t first_id) {
+  for (const auto& [id, name] : names) {
+    const auto published = std::ranges::find(kPublished, name, &Published::name);
+    if (published != kPublished.end() && id > first_id + published->offset)
+      raise(ErrorCode::Corrupt,
+            "{}: added_tokens_decoder: '{}' has id {}, which follows on {} tokens of tiktoken.model; it has {} (is it cut "
+            "short?)",
+            source, name, id, id - published->offset, first_id);
+  }
+}
+
 }  // namespace
 
 std::vector<SpecialToken> published_special_tokens(size_t first_id) {
@@ -90,6 +103,7 @@ std::vector<SpecialToken> parse_special_tokens(std::string_view json, std::strin
       raise(ErrorCode::Corrupt, "{}: added_tokens_decoder: {} has no string 'content'", source, id);
     names[id] = content->get<std::string>();
   }
+  require_places(names, source, first_id);
   const size_t named = names.empty() ? 0 : names.rbegin()->first - first_id + 1;
   return fill(names, first_id, std::max(kReserved, named));
 }

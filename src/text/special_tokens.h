@@ -23,7 +23,7 @@ std::vector<SpecialToken> published_special_tokens(size_t first_id);
 /// The special tokens that the text of a tokenizer_config.json names: those of `added_tokens_decoder`, and
 /// <|reserved_token_ID|> for each other id from `first_id` up to the larger of the 256th and the last one named. Without that
 /// key, the published ones. @param source names the file in errors. @throws Corrupt for text that is not such JSON, for an
-/// invalid id or name, and for an id below `first_id`
+/// invalid id or name, for an id below `first_id`, and for a published name further from it than published: tokens are missing
 std::vector<SpecialToken> parse_special_tokens(std::string_view json, std::string_view source, size_t first_id);
 
 /// Names and ids, one to one. Immutable, so const calls are thread-safe.

@@ -56,6 +56,9 @@ class Tokenizer {
   /// The same. @throws Unsupported, naming the token, if there is none
   int32_t require_special(std::string_view name) const;
 
+  /// Names it in messages: the file or the folder that it was read from.
+  const std::string& source() const { return source_; }
+
   /// The number of ids; every id from 0 to size() - 1 is a token.
   size_t size() const { return ranks_.size() + specials_.size(); }
 

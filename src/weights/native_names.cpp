@@ -66,6 +66,7 @@ class PublishedView final : public TensorStore {
   const std::vector<std::string>& names() const override { return names_; }
   const std::string& source() const override { return store_->source(); }
   std::vector<std::filesystem::path> files() const override { return store_->files(); }
+  std::vector<const MappedFile*> mapped_files() const override { return store_->mapped_files(); }
   void release(std::span<const std::byte> bytes) const override { store_->release(bytes); }
   void ask_for_huge_pages(std::span<const std::byte> bytes) const override { store_->ask_for_huge_pages(bytes); }
 

@@ -47,19 +47,17 @@ class PackCache : public ::testing::Test {
   fs::path model() const { return folder_.path(); }
   fs::path file() const { return folder_ / "packs"; }
 
-  PackOrigin origin(QuantType type = QuantType::q8_0) const {
-    return {.sources = Checkpoint::open(model())->files(), .quantize = type};
-  }
+  PackOrigin origin(QuantType type = QuantType::q8_0) const { return {.weights = Checkpoint::open(model()), .quantize = type}; }
 
   struct Load {
     std::vector<std::byte> packs;
     bool found;  // in the file
   };
-  Load load(const PackOrigin& origin) const {
+  Load load(const PackOrigin& origin, PackCheck check = PackCheck::Head) const {
     const ModelConfig config = ModelConfig::read(model());
     PackOptions options;
     options.quantize = origin.quantize;
-    options.place = [&](const PackPlan& plan) { return packs_in_file(file(), plan, origin); };
+    options.place = [&](const PackPlan& plan) { return packs_in_file(file(), plan, origin, check); };
     WeightSource source = WeightSource::open_layer(Checkpoint::open(model()), config, 1, options);
     const bool found = source.packs()->is_complete();
     take_layer(source, config, 1);
@@ -119,13 +117,68 @@ TEST_F(PackCache, AnotherOriginIsMadeAnew) {
 
 TEST_F(PackCache, AWeightFileThatWasTouchedOrGrewIsPackedAnew) {
   load();
-  const fs::path weights = origin().sources.front();
+  const fs::path weights = model() / "model.safetensors";
   const auto time = fs::last_write_time(weights);
   fs::last_write_time(weights, time + std::chrono::nanoseconds(1000));
   EXPECT_FALSE(load().found);
   EXPECT_TRUE(load().found);
   fs::last_write_time(weights, time);
   EXPECT_FALSE(load().found);
+}
+
+// Other weights in files of the same name, length and time: cp --preserve, rsync -t and tar leave such.
+TEST_F(PackCache, OtherWeightsUnderAnOldNameAndTimeArePackedAnew) {
+  const fs::path weights = model() / "model.safetensors", other = folder_ / "other.safetensors";
+  const std::string good = bytes_of(weights);
+  std::string bytes = good;
+  for (size_t i = bytes.size() / 2; i < bytes.size() / 2 + 4096; i += 2) bytes[i] = static_cast<char>(bytes[i] ^ 1);
+  const auto time = fs::last_write_time(weights);
+  const Load first = load();
+  write_bytes(weights, bytes);  // in place
+  fs::last_write_time(weights, time);
+  EXPECT_FALSE(load().found);
+  EXPECT_TRUE(load().found);
+  write_bytes(other, good);
+  fs::last_write_time(other, time);
+  fs::rename(other, weights);
+  const Load again = load();
+  EXPECT_FALSE(again.found);
+  EXPECT_BYTES_EQ(again.packs, first.packs);
+}
+
+TEST_F(PackCache, AFileThatIsReplacedAfterItWasMappedIsKnownByWhatWasMapped) {
+  const fs::path weights = model() / "model.safetensors", other = folder_ / "other.safetensors";
+  const PackOrigin before = origin();
+  fs::copy(weights, other);
+  fs::rename(other, weights);
+  load(before);
+  EXPECT_FALSE(load().found);
+}
+
+TEST_F(PackCache, EachBitThatRottedIsFoundByItsMatrixAndMadeAnewWhereAsked) {
+  const Load first = load();
+  const std::string good = bytes_of(file());
+  const auto store = Checkpoint::open(model());
+  const PackPlan plan = PackPlan::of_layer(*store, ModelConfig::read(model()), 1, QuantType::q8_0);
+  const size_t head = pack_cache_head(plan, origin()).size();
+  ThreadPool pool(2);
+  EXPECT_EQ(damaged_packs(file(), plan, origin(), &pool), std::vector<std::string>{});
+  std::vector<size_t> places = {good.size() - 1};  // of a checksum
+  for (const PlannedPack& pack : plan.packs()) places.push_back(head + pack.offset + pack.bytes / 2);
+  for (size_t i = 0; i < places.size(); ++i) {
+    std::string bad = good;
+    bad[places[i]] = static_cast<char>(bad[places[i]] ^ 16);
+    write_bytes(file(), bad);
+    const std::string& name = i == 0 ? plan.packs().back().name : plan.packs()[i - 1].name;
+    EXPECT_EQ(damaged_packs(file(), plan, origin(), i % 2 == 0 ? &pool : nullptr), std::vector{name});
+  }
+  EXPECT_TRUE(load().found) << "the head alone is looked at";
+  const Load checked = load(origin(), PackCheck::Checksums);
+  EXPECT_FALSE(checked.found);
+  EXPECT_BYTES_EQ(checked.packs, first.packs);
+  EXPECT_TRUE(bytes_of(file()) == good);
+  EXPECT_TRUE(load(origin(), PackCheck::Checksums).found);
+  EXPECT_EQ(damaged_packs(file(), plan, origin(QuantType::q4_0)), std::nullopt) << "not of this load";
 }
 
 TEST_F(PackCache, TornCutAndForeignFilesAreMadeAnewAndAgree) {
@@ -155,7 +208,7 @@ TEST_F(PackCache, EveryByteOfHeaderAndTableCounts) {
   const PackPlan plan = PackPlan::of_layer(*store, config, 1, QuantType::q8_0);
   const size_t head = pack_cache_head(plan, origin()).size();
   EXPECT_EQ(head % 4096, 0u);
-  EXPECT_EQ(good.size(), head + plan.bytes());
+  EXPECT_EQ(good.size(), head + plan.bytes() + 8 * plan.packs().size());
   const auto put = [&](size_t at, char byte) {
     std::fstream out(file(), std::ios::binary | std::ios::in | std::ios::out);
     out.seekp(static_cast<std::streamoff>(at)).put(byte);
@@ -203,10 +256,12 @@ TEST_F(PackCache, ItsBytesDoNotDependOnTheSizesAndTheOrderOfWrites) {
     });
     ASSERT_NE(pieces % 7, 0u) << "some pieces were not written";
     EXPECT_BYTES_EQ(shown, data) << "before the commit, by " << piece;
+    for (const PlannedPack& pack : plan.packs()) packs->seal(pack.offset, pack.bytes);
     packs->commit();
     const std::string all = bytes_of(file());
     EXPECT_BYTES_EQ(std::as_bytes(std::span(all)).first(head.size()), head);
-    EXPECT_BYTES_EQ(std::as_bytes(std::span(all)).subspan(head.size()), data);
+    EXPECT_BYTES_EQ(std::as_bytes(std::span(all)).subspan(head.size(), data.size()), data);
+    EXPECT_EQ(damaged_packs(file(), plan, origin()), std::vector<std::string>{});
     const auto again = packs_in_file(file(), plan, origin());
     EXPECT_TRUE(again->is_complete());
     EXPECT_BYTES_EQ(std::span(again->data(), data.size()), data);

@@ -85,12 +85,24 @@ fs::path pack_file(const fs::path& model, const fs::path& in, const PackOrigin& 
   return in / (name + ".kilin-pack");
 }
 
+std::vector<fs::path> possible_pack_files(const PackPlacement& placement, const fs::path& model, const PackOrigin& origin) {
+  std::vector<fs::path> folders;
+  if (placement.where == PackPlacement::Where::Folder) folders = {placement.folder};
+  if (placement.where == PackPlacement::Where::Auto) {
+    folders = {own_folder(model)};
+    if (auto cache = user_cache()) folders.push_back(*std::move(cache));
+  }
+  std::vector<fs::path> files;
+  for (const fs::path& folder : folders) files.push_back(pack_file(model, folder, origin));
+  return files;
+}
+
 std::unique_ptr<PackStore> place_packs(const PackPlacement& placement, const fs::path& model, const PackPlan& plan,
-                                       const PackOrigin& origin, const MemoryInfo& memory) {
+                                       const PackOrigin& origin, const MemoryInfo& memory, ThreadPool* pool) {
   if (!wants_file(placement, plan.bytes(), memory)) return packs_in_memory(plan.bytes());
   const fs::path folder = folder_of(placement, model);
   make_folder(folder);
-  return packs_in_file(pack_file(model, folder, origin), plan, origin);
+  return packs_in_file(pack_file(model, folder, origin), plan, origin, placement.check, pool);
 }
 
 }  // namespace kilin

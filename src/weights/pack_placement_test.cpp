@@ -23,7 +23,7 @@ class PackPlacementOfTiny : public ::testing::Test {
   const testing::TemporaryFolder folder_;
   const std::shared_ptr<const Checkpoint> checkpoint_ = Checkpoint::open(testing::in_repository("models/tiny"));
   const ModelConfig config_ = ModelConfig::read(testing::in_repository("models/tiny"));
-  const PackOrigin origin_ = {.sources = checkpoint_->files(), .quantize = QuantType::q8_0};
+  const PackOrigin origin_ = {.weights = checkpoint_, .quantize = QuantType::q8_0};
   const PackPlan plan_ = PackPlan::of(*checkpoint_, config_, QuantType::q8_0);
 };
 

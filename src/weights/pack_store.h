@@ -27,6 +27,9 @@ class PackStore {
   /// Thread-safe for places that do not overlap. @throws Io (a full disk among others)
   virtual void write(uint64_t offset, std::span<const std::byte> bytes) = 0;
 
+  /// These bytes were written for good, a matrix's all: a store that keeps checksums takes one.
+  virtual void seal(uint64_t /*offset*/, uint64_t /*bytes*/) {}
+
   /// Everything was written. @throws Io
   virtual void commit() = 0;
 

@@ -34,18 +34,22 @@ constexpr Format<uint64_t> kF64 = {0x7ff0000000000000u, 0x000fffffffffffffu};
 // Counts first, without a branch, so that compilers make vectors of it; looks for the place only where something is wrong.
 template <typename Bits>
 FiniteScan scan_block(const std::byte* data, size_t begin, size_t end, const Format<Bits>& format) {
-  const auto* values = reinterpret_cast<const Bits*>(data);  // the reader of the file has checked its alignment
+  const auto value = [data](size_t i) {
+    Bits bits;
+    std::memcpy(&bits, data + i * sizeof bits, sizeof bits);  // a file need not align it
+    return bits;
+  };
   Bits any = 0;
   uint32_t odd = 0, infinities = 0;
   for (size_t i = begin; i < end; ++i) {
-    const auto magnitude = static_cast<Bits>(values[i] & (format.exponent | format.fraction));
+    const auto magnitude = static_cast<Bits>(value(i) & (format.exponent | format.fraction));
     any = static_cast<Bits>(any | magnitude);
     odd += magnitude >= format.exponent ? 1u : 0u;
     infinities += magnitude == format.exponent ? 1u : 0u;
   }
   FiniteScan scan{.nans = odd - infinities, .infinities = infinities, .first = {}, .all_zero = any == 0};
   for (size_t i = begin; odd != 0 && !scan.first; ++i)
-    if ((values[i] & format.exponent) == format.exponent) scan.first = i;
+    if ((value(i) & format.exponent) == format.exponent) scan.first = i;
   return scan;
 }
 

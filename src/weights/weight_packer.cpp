@@ -48,6 +48,7 @@ WeightPacker::WeightPacker(PackPlan plan, const PackOptions& options)
 PackedMatrix WeightPacker::pack(const PlannedPack& pack, const StoredTensor& tensor, const TensorStore& store) {
   if (!packs_->is_complete()) {
     fill(pack, tensor);
+    packs_->seal(pack.offset, pack.bytes);
     store.release(tensor.bytes);
     done_ += pack.bytes;
     if (options_.progress) options_.progress(done_, plan_.bytes());

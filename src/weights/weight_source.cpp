@@ -1,5 +1,7 @@
 #include "weights/weight_source.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "core/error.h"
@@ -83,6 +85,17 @@ StoredTensor WeightSource::take_matrix(std::string_view name, size_t rows, size_
   return tensor;
 }
 
+// Products read elements through pointers to them, which must be multiples of the element's size; blocks are read byte by byte.
+// Files by the usual writers are aligned, so that few models pay with memory.
+const std::byte* WeightSource::elements_of(const StoredTensor& tensor) {
+  const std::byte* stored = tensor.bytes.data();
+  if (tensor.format.is_block() || reinterpret_cast<uintptr_t>(stored) % size_of(tensor.format.dtype()) == 0) return stored;
+  const Tensor& copy = copies_->emplace_back(DType::u8, Shape{tensor.bytes.size()});
+  std::ranges::copy(tensor.bytes, copy.data());
+  store_->release(tensor.bytes);
+  return copy.data();
+}
+
 // Rows that products read where the file has them, all of them each time.
 PackedMatrix WeightSource::in_place(const PackedMatrix& rows) const {
   store_->ask_for_huge_pages({rows.data(), rows.bytes()});
@@ -96,12 +109,12 @@ PackedMatrix WeightSource::matrix(std::string_view name, size_t rows, size_t col
   if (tensor.format.is_block())
     raise(ErrorCode::Unsupported, "{}: tensor '{}' is {}, and this source packs nothing; expected f32, f16 or bf16",
           tensor.file, printable(tensor.name), to_string(tensor.format));
-  return in_place({tensor.format, rows, cols, tensor.bytes.data()});
+  return in_place({tensor.format, rows, cols, elements_of(tensor)});
 }
 
 PackedMatrix WeightSource::table(std::string_view name, size_t rows, size_t cols) {
   const StoredTensor tensor = take_matrix(name, rows, cols);
-  return {tensor.format, rows, cols, tensor.bytes.data()};
+  return {tensor.format, rows, cols, elements_of(tensor)};
 }
 
 PackedMatrix WeightSource::tied_matrix(std::string_view name, const PackedMatrix& taken) {
@@ -111,7 +124,7 @@ PackedMatrix WeightSource::tied_matrix(std::string_view name, const PackedMatrix
 
 DenseMatrix WeightSource::dense(std::string_view name, size_t rows, size_t cols) {
   const StoredTensor tensor = take_matrix(name, rows, cols);
-  if (!tensor.format.is_block()) return {.view = in_place({tensor.format, rows, cols, tensor.bytes.data()})};
+  if (!tensor.format.is_block()) return {.view = in_place({tensor.format, rows, cols, elements_of(tensor)})};
   Tensor copy = as_f32(tensor, {rows, cols});
   store_->release(tensor.bytes);
   const PackedMatrix view(DType::f32, rows, cols, copy.data());

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "checkpoint/tensor_store.h"
 #include "config/model_config.h"
@@ -20,8 +21,8 @@ struct DenseMatrix {
   Tensor owned = {};
 };
 
-/// Not thread-safe. What matrix() and table() return refers to the bytes of store() and packs(): keep both as long as the
-/// model.
+/// Not thread-safe. What matrix() and table() return refers to the bytes of store(), packs() and copies(): keep them as long as
+/// the model.
 class WeightSource {
  public:
   /// Translates transformers' own names, checks every tensor's name, shape and dtype, and plans what is packed.
@@ -37,7 +38,8 @@ class WeightSource {
   /// nothing.
   static WeightSource unchecked(std::shared_ptr<const TensorStore> store);
 
-  /// The weight [rows, cols] = [out, in] as products read it: a view of stored elements, or panels, packed now.
+  /// The weight [rows, cols] = [out, in] as products read it: a view of stored elements, a copy of them where they do not stand
+  /// at multiples of their size, or panels, packed now.
   /// @throws Corrupt if its shape is another; NotFound; InvalidArgument if it was handed out before; as WeightPacker::pack
   PackedMatrix matrix(std::string_view name, size_t rows, size_t cols);
 
@@ -62,6 +64,9 @@ class WeightSource {
 
   const std::shared_ptr<const TensorStore>& store() const { return store_; }
 
+  /// Elements that the file has at odd addresses, where products can't read them.
+  std::shared_ptr<const std::vector<Tensor>> copies() const { return copies_; }
+
   /// What is packed, and where; null if nothing is.
   const PackPlan* plan() const { return packer_ ? &packer_->plan() : nullptr; }
   std::shared_ptr<const PackStore> packs() const { return packer_ ? packer_->packs() : nullptr; }
@@ -71,9 +76,11 @@ class WeightSource {
   WeightSource(std::shared_ptr<const TensorStore> store, Names names, std::unique_ptr<WeightPacker> packer);
   StoredTensor take(std::string_view name);
   StoredTensor take_matrix(std::string_view name, size_t rows, size_t cols);
+  const std::byte* elements_of(const StoredTensor& tensor);
   PackedMatrix in_place(const PackedMatrix& rows) const;
 
   std::shared_ptr<const TensorStore> store_;
+  std::shared_ptr<std::vector<Tensor>> copies_ = std::make_shared<std::vector<Tensor>>();
   Names left_;                            // that nobody took yet
   std::unique_ptr<WeightPacker> packer_;  // null where nothing is packed
 };

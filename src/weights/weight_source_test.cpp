@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <map>
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/safetensors_writer.h"
@@ -42,6 +43,50 @@ TEST_F(WeightSourceOfTiny, AMatrixIsAViewOfTheMappedBytes) {
   EXPECT_EQ(matrix.format(), DType::bf16);
   EXPECT_EQ(matrix.row(0), checkpoint_->require("lm_head.weight").bytes.data());
   EXPECT_EQ(source.store(), checkpoint_);
+}
+
+// models/tiny with each tensor at an odd address.
+class OddStore final : public TensorStore {
+ public:
+  explicit OddStore(std::shared_ptr<const TensorStore> store) : store_(std::move(store)) {}
+  const std::vector<std::string>& names() const override { return store_->names(); }
+  const std::string& source() const override { return store_->source(); }
+  std::optional<StoredTensor> find(std::string_view name) const override {
+    auto tensor = store_->find(name);
+    if (!tensor) return tensor;
+    auto& bytes = moved_[std::string(name)];
+    if (bytes.empty()) {
+      bytes.resize(1);
+      bytes.insert(bytes.end(), tensor->bytes.begin(), tensor->bytes.end());
+    }
+    tensor->bytes = std::span(bytes).subspan(1);
+    return tensor;
+  }
+
+ private:
+  std::shared_ptr<const TensorStore> store_;
+  mutable std::map<std::string, std::vector<std::byte>> moved_;
+};
+
+TEST_F(WeightSourceOfTiny, ElementsAtOddAddressesAreCopiedAndOthersAreNot) {
+  WeightSource odd = WeightSource::open(std::make_shared<OddStore>(checkpoint_), config_);
+  WeightSource plain = WeightSource::open(checkpoint_, config_);
+  const std::string kv_b = "model.layers.3.self_attn.kv_b_proj.weight";
+  const Shape kv_b_shape = checkpoint_->require(kv_b).shape;
+  const auto expect_same = [](const PackedMatrix& a, const PackedMatrix& b) {
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(a.data()) % 64, 0u);
+    EXPECT_BYTES_EQ(std::span(a.data(), a.bytes()), std::span(b.data(), b.bytes()));
+  };
+  const PackedMatrix embedding = odd.table("model.embed_tokens.weight", 4096, 256);
+  expect_same(embedding, plain.table("model.embed_tokens.weight", 4096, 256));
+  expect_same(odd.matrix("lm_head.weight", 4096, 256), plain.matrix("lm_head.weight", 4096, 256));
+  expect_same(odd.dense(kv_b, kv_b_shape[0], kv_b_shape[1]).view, plain.dense(kv_b, kv_b_shape[0], kv_b_shape[1]).view);
+  EXPECT_EQ(odd.copies()->size(), 3u);
+  EXPECT_EQ(odd.tied_matrix("tied", embedding).data(), embedding.data());
+  const Tensor norm = odd.vector("model.norm.weight", 256), same = plain.vector("model.norm.weight", 256);
+  EXPECT_BYTES_EQ(std::span(norm.data(), norm.bytes()), std::span(same.data(), same.bytes()));
+  EXPECT_EQ(odd.copies()->size(), 3u);
+  EXPECT_TRUE(plain.copies()->empty());
 }
 
 TEST_F(WeightSourceOfTiny, VectorsAndConvolutionsBecomeFloats) {

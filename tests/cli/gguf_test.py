@@ -34,6 +34,12 @@ class Gguf(ProgramTest):
         self.assertIn("neither a folder nor a GGUF file", self.refusal(FAILURE, "inspect", folder / "other.gguf"))
         self.assertIn("neither a folder nor a GGUF file", self.refusal(FAILURE, "generate", folder / "other.gguf", "-p", "x"))
 
+    def test_a_folder_that_holds_it_names_it(self):
+        folder = self.temporary_folder()
+        (folder / "mini.gguf").write_bytes(MINI.read_bytes())
+        message = self.refusal(FAILURE, "generate", folder, "-p", "x")
+        self.assertIn(f"give {folder / 'mini.gguf'} itself", message)
+
     def test_a_torn_file_is_refused(self):
         torn = self.temporary_folder() / "torn.gguf"
         torn.write_bytes(MINI.read_bytes()[:-1000])

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """Signals that ask the program to end: it does, and leaves nothing half-written behind."""
+import os
 import signal
 import subprocess
 import unittest
 
-from program import KILIN, ROOT, TIMEOUT_S, ProgramTest, ids_text
+from program import FAILURE, KILIN, ROOT, TIMEOUT_S, ProgramTest, ids_text
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -56,6 +57,25 @@ class Interrupt(ProgramTest):
             process = self.start("generate", self.byte_model(), "-p", "Hello", "-n", "1000000", "--ignore-eos", "--temp", "0")
             process.stdout.read(1)  # it writes
             self.end(process, number, b"")
+
+    def test_weights_that_are_shortened_while_it_runs_are_named(self):
+        folder = self.byte_model()
+        weights = sorted(folder.glob("*.safetensors"))
+        for file in weights:
+            data = file.read_bytes()
+            file.unlink()
+            file.write_bytes(data)
+        process = self.start("chat", folder, "-n", "8", "--temp", "0")
+        process.stdin.write(b"/reset x\n")
+        process.stdin.flush()
+        self.assertIn(b"stands alone", process.stderr.readline())  # so it is loaded
+        for file in weights:
+            os.truncate(file, 0)
+        process.stdin.write(b"Hello\n")
+        process.stdin.flush()
+        process.wait(timeout=TIMEOUT_S)
+        self.assertEqual(process.returncode, FAILURE)
+        self.assertRegex(process.stderr.read().decode(), r"kilin: .*safetensors: bytes of the file are gone")
 
     def test_a_chat_ends_at_the_prompt_and_in_an_answer(self):
         for number in (signal.SIGTERM, signal.SIGHUP):

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """kilin inspect, verify and synth: what a model is made of, whether it is whole, and random ones of any shape."""
 import json
+import shutil
 import subprocess
 import unittest
 
@@ -88,6 +89,33 @@ class Verify(ProgramTest):
         self.assertEqual((result.returncode, told["ok"]), (FAILURE, False))
         self.assertEqual([check["name"] for check in told["checks"] if check["outcome"] == "failed"], ["values"])
 
+    def test_a_git_lfs_pointer_in_place_of_a_file_is_called_one(self):
+        for name in ("model.safetensors", "tiktoken.model", "config.json", "tokenizer_config.json"):
+            folder = self.temporary_folder() / "m"
+            shutil.copytree(TINY, folder)
+            (folder / name).write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 9\n")
+            message = self.refusal(FAILURE, "generate", folder, "-p", "x")
+            self.assertIn(f"{folder / name}: is a Git LFS pointer", message)
+            self.assertIn("is a Git LFS pointer", kilin("verify", folder, "--files-only").stdout.decode())
+
+    def test_packed_weights_that_rotted_are_found_and_made_anew(self):
+        packs = self.temporary_folder()
+        load = ("generate", TINY, "--ids", "5,17", "-n", "3", "--temp", "0", "--quantize", "q8_0", "--pack-cache", packs)
+        right = self.output(*load)
+        verify = ("verify", TINY, "--files-only", "--pack-cache", packs)
+        self.assertIn("ok       packed weights", self.output(*verify))
+        [file] = packs.iterdir()
+        good = file.read_bytes()
+        for at in (len(good) // 2, len(good) - 1):
+            file.write_bytes(good[:at] + bytes([good[at] ^ 64]) + good[at + 1:])
+            result = kilin(*verify)
+            self.assertEqual(result.returncode, FAILURE)
+            self.assertRegex(result.stdout.decode(), r"FAILED +packed weights .*: 1 of \d+ matrices are not what was packed")
+        self.assertEqual(self.output(*load, "--check-pack-cache"), right)
+        self.assertEqual(file.read_bytes(), good)
+        file.write_bytes(good[:-1])
+        self.assertIn("the next load makes it anew", self.output(*verify))
+
     def test_files_alone_can_be_checked(self):
         told = self.json("verify", TINY, "--files-only", "--json")
         self.assertTrue(told["ok"])
@@ -109,6 +137,20 @@ class Synth(ProgramTest):
         self.assertEqual(self.json("inspect", folder / "a", "--json")["bytes"], told["bytes"])
         answer = self.json("generate", folder / "a", "--ids", "5,17,9", "-n", "4", "--temp", "0", "--ignore-eos", "--json")
         self.assertEqual(len(answer["ids"]), 4)
+
+    def test_of_two_into_one_folder_at_once_one_wins(self):
+        folder = self.temporary_folder()
+        command = (KILIN, "synth", folder / "m", "--config", IDS_ONLY, "--threads", "1")
+        processes = [subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) for _ in range(3)]
+        messages = [process.communicate(timeout=TIMEOUT_S)[1].decode() for process in processes]
+        lost = [message for process, message in zip(processes, messages) if process.returncode != 0]
+        self.assertEqual(len(lost), 2, messages)
+        for message in lost:
+            self.assertRegex(message, r"another process is writing there|holds files already")
+        self.output("synth", folder / "alone", "--config", IDS_ONLY)
+        for file in (folder / "alone").iterdir():
+            self.assertEqual((folder / "m" / file.name).read_bytes(), file.read_bytes())
+        self.assertEqual(len(list((folder / "m").iterdir())), len(list((folder / "alone").iterdir())))
 
     def test_fewer_experts_than_a_token_goes_to_are_said(self):
         result = kilin("synth", self.temporary_folder() / "m", "--config", IDS_ONLY, "--layers", "2", "--experts", "1")

@@ -43,6 +43,14 @@ class Quantize(ProgramTest):
         self.assertGreater(errors[0], 0)
         self.assertLess(errors[1], 0.5)
 
+    def test_a_model_that_llama_cpp_would_run_wrongly_is_written_for_kilin_only(self):
+        model = self.ids_model(moe_renormalize=False)
+        message = self.refusal(FAILURE, "quantize", model, self.out, "--type", "q8_0", "--force")
+        self.assertIn("moe_renormalize is false", message)
+        self.assertFalse(self.out.exists())
+        self.output("quantize", model, self.out, "--type", "q8_0", "--kilin-only")
+        self.output("verify", self.out, "--files-only")
+
     def test_a_file_can_be_quantised_again(self):
         again = self.folder / "again.gguf"
         self.output("quantize", TINY, self.out, "--type", "bf16")

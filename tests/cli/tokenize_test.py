@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """kilin tokenize: the reference's ids line by line, and readable output for people."""
 import json
+import shutil
 import unittest
 
-from program import IDS_ONLY, ROOT, FAILURE, USAGE, ProgramTest, ids_text, kilin
+from program import IDS_ONLY, ROOT, TINY, FAILURE, USAGE, ProgramTest, ids_text, kilin
 
 GOLDEN = ROOT / "tests/golden/tokenizer"  # holds tiktoken.model, and no tokenizer_config.json
 
@@ -66,6 +67,18 @@ class Tokenize(ProgramTest):
         self.assertIn("vocab_size is 511", self.refusal(FAILURE, "tokenize", folder, "ab"))
         (folder / "config.json").unlink()
         self.assertEqual(self.json("tokenize", folder, "ab", "--json")["ids"], [97, 98])
+
+    def test_a_vocabulary_that_was_cut_at_a_line_is_refused(self):
+        folder = self.temporary_folder()
+        for file in ("config.json", "tokenizer_config.json"):
+            shutil.copy(TINY / file, folder)
+        lines = (TINY / "tiktoken.model").read_text().splitlines(keepends=True)
+        (folder / "tiktoken.model").write_text("".join(lines[:3000]))
+        self.assertIn("'[BOS]' has id 3840", self.refusal(FAILURE, "tokenize", folder, "Hello"))
+        (folder / "tokenizer_config.json").unlink()
+        self.assertIn("is it cut short?", self.refusal(FAILURE, "tokenize", folder, "Hello"))
+        (folder / "tiktoken.model").write_text("".join(lines))
+        self.output("tokenize", folder, "Hello")
 
     def test_the_common_options_are_taken_and_change_nothing(self):
         common = ("--threads", "3", "--prefill-chunk", "64", "--kv-type", "bf16", "--activations", "bf16", "--seed", "5")

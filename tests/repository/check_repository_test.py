@@ -4,7 +4,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from check_repository import check
+from check_repository import check, types_of
 
 
 def faults_of(name, content):
@@ -34,8 +34,21 @@ class CheckRepository(unittest.TestCase):
         self.assertEqual(faults_of("docs/a.md", "see https://a.org/ho" "me/x, ../wo" "rk/x and src/wo" "rk/x\n"), [])
 
     def test_too_much_golden_data_fails(self):
-        self.assertEqual(faults_of("tests/golden/a.npy", b"\xff" * 15_000_000), [])
-        self.assertIn("tests/golden", faults_of("tests/golden/a.npy", b"\xff" * 15_000_001)[0])
+        self.assertEqual(faults_of("tests/golden/a.npy", b"\xff" * 25_000_000), [])
+        self.assertIn("tests/golden", faults_of("tests/golden/a.npy", b"\xff" * 25_000_001)[0])
+
+    def test_a_type_that_two_files_define_in_one_namespace_fails(self):
+        text = "namespace kilin {\n\nstruct Twice final : Base {\n  int x;\n};\n\n}  // namespace kilin\n"
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("a.h", "b.cpp"):
+                Path(folder, name).write_text(text)
+            self.assertEqual(check(Path(folder)), ["b.cpp: defines kilin::Twice, which a.h defines too"])
+
+    def test_types_are_those_that_other_files_see(self):
+        text = ("struct Global {};\nnamespace a {\nclass Later;\nenum class E : int {\n  X };\nnamespace {\nstruct Own {\n};\n"
+                "}  // namespace\nnamespace b::c {\nclass C : public Base<int> {\n  struct Inner {\n  };\n};\n"
+                "struct Outer::Part {\n};\n}  // namespace b::c\n}  // namespace a\nunion After {\n};\n")
+        self.assertEqual(list(types_of(text)), ["Global", "a::E", "a::b::c::C", "a::b::c::Outer::Part", "After"])
 
     def test_what_was_built_is_no_part_of_the_tree(self):
         self.assertEqual(faults_of("build/release/a.cpp", "x\n" * 1000), [])

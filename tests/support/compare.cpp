@@ -35,6 +35,20 @@ double error_relative_to_max(std::span<const float> a, std::span<const float> b)
                                        << worst << " of " << a.size() << ": " << a[worst] << " against " << b[worst];
 }
 
+::testing::AssertionResult each_close(std::span<const float> a, std::span<const float> b, double absolute, double relative) {
+  if (a.size() != b.size()) return ::testing::AssertionFailure() << a.size() << " values against " << b.size();
+  size_t worst = 0;
+  double most = 0;  // of what is allowed
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double share = std::fabs(double{a[i]} - double{b[i]}) / (absolute + relative * std::fabs(double{b[i]}));
+    if (!(share <= most)) worst = i, most = share;
+    if (std::isnan(share)) break;
+  }
+  if (most <= 1) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << "errs by " << most << " times of what is allowed at " << worst << " of " << a.size()
+                                       << ": " << a[worst] << " against " << b[worst];
+}
+
 ::testing::AssertionResult same_bytes(std::span<const std::byte> a, std::span<const std::byte> b) {
   if (a.size() != b.size()) return ::testing::AssertionFailure() << a.size() << " bytes against " << b.size();
   const auto at = std::mismatch(a.begin(), a.end(), b.begin()).first;

@@ -14,6 +14,9 @@ double error_relative_to_max(std::span<const float> a, std::span<const float> b)
 /// Passes if error_relative_to_max(a, b) <= tolerance.
 ::testing::AssertionResult close_to_max(std::span<const float> a, std::span<const float> b, double tolerance);
 
+/// Passes if |a - b| <= absolute + relative |b| for each element: what is small beside the largest value counts as well.
+::testing::AssertionResult each_close(std::span<const float> a, std::span<const float> b, double absolute, double relative);
+
 /// Passes if both hold the same bytes.
 ::testing::AssertionResult same_bytes(std::span<const std::byte> a, std::span<const std::byte> b);
 
@@ -25,4 +28,5 @@ template <typename A, typename B>
 }  // namespace kilin::testing
 
 #define EXPECT_CLOSE_TO_MAX(a, b, tolerance) EXPECT_TRUE(::kilin::testing::close_to_max(a, b, tolerance))
+#define EXPECT_EACH_CLOSE(a, b, absolute, relative) EXPECT_TRUE(::kilin::testing::each_close(a, b, absolute, relative))
 #define EXPECT_BYTES_EQ(a, b) EXPECT_TRUE(::kilin::testing::same_bytes_of(a, b))

@@ -1,5 +1,5 @@
 // Finds the golden data: the folder of the environment variable KILIN_GOLDEN, else ../shared/golden beside the checkout (all
-// cases), else tests/golden (a part of them, at most 15 MB).
+// cases), else tests/golden (a part of them, at most 25 MB).
 #pragma once
 
 #include <filesystem>

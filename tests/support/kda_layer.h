@@ -1,11 +1,11 @@
 // One layer of Kimi Delta Attention with its states, run without a model around it.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "model/kda_backend.h"
 #include "model/kimi_delta_attention.h"
+#include "support/layer_bench.h"
 
 namespace kilin::testing {
 
@@ -20,50 +20,24 @@ inline ModelConfig kda_config(size_t hidden, size_t heads, size_t head_dim) {
 }
 
 // A layer with its states, ready to run.
-struct KdaLayer {
-  using Floats = std::vector<float>;
+struct KdaLayer : LayerBench {
+  KdaLayer(const TensorStore& store, const ModelConfig& config, size_t sequences, const LayerOptions& options = {})
+      : LayerBench(config, sequences, 0, options),
+        source(source_of(store)),
+        attention(KimiDeltaAttention::load(source, "", config, 0, 0)) {}
 
-  KdaLayer(const TensorStore& store, const ModelConfig& config, size_t sequences,
-           ActivationType activations = ActivationType::f32, const KernelChoice& choice = KernelChoice::from_environment())
-      : source(WeightSource::unchecked(std::shared_ptr<const TensorStore>(std::shared_ptr<void>(), &store))),
-        attention(KimiDeltaAttention::load(source, "", config, 0, 0)),
-        kernels(select_kernels(CpuInfo::detect(), choice)),
-        pools{RecurrentStatePool({.layers = 1,
-                                  .heads = config.kda_num_heads,
-                                  .key_dim = config.kda_head_dim,
-                                  .value_dim = config.kda_head_dim,
-                                  .conv_rows = 3,
-                                  .conv_cols = 3 * config.kda_width()},
-                                 sequences),
-              LatentKvPool({.layers = 0, .width = 1, .type = KvType::f32}, 0)},
-        activation_type(activations) {
-    for (size_t n = 0; n < sequences; ++n) handles.push_back(pools.states.acquire());
+  Floats run_spans(const Floats& x, const std::vector<size_t>& cu_seqlens, const std::vector<SequenceSpan>& sequences,
+                   Taps* taps = nullptr) {
+    const auto forward = [&](auto& ctx, auto& batch, auto in, auto out) { attention.forward(ctx, backend, batch, in, out); };
+    return LayerBench::run(x, cu_seqlens, sequences, forward, taps);
   }
-
-  Floats run(const Floats& x, size_t hidden, const std::vector<size_t>& cu_seqlens, ForwardMode mode, size_t start = 0,
-             Taps* taps = nullptr) {
-    const size_t tokens = x.size() / hidden;
-    Workspace workspace(attention.workspace_bytes(backend, tokens, threads.size()));
-    std::vector<SequenceSpan> spans;
-    for (const StateHandle& handle : handles)
-      spans.push_back({.mode = mode, .start = start, .state_slot = handle.slot(), .pages = {}});
-    const std::vector<int32_t> ids(tokens);
-    const ForwardBatch batch = {ids, cu_seqlens, spans, {}, &pools};
-    ExecContext ctx = {threads, kernels, communicator, workspace, taps, activation_type};
-    Floats out(x.size());
-    attention.forward(ctx, backend, batch, {x.data(), tokens, hidden}, {out.data(), tokens, hidden});
-    return out;
+  Floats run(const Floats& x, const std::vector<size_t>& cu_seqlens, ForwardMode mode, size_t start = 0, Taps* taps = nullptr) {
+    return run_spans(x, cu_seqlens, spans(mode, start), taps);
   }
 
   WeightSource source;
   KimiDeltaAttention attention;
-  KernelTable kernels;
-  ThreadPool threads{2};
-  LocalCommunicator communicator;
   KdaBackend backend;
-  MemoryPools pools;
-  std::vector<StateHandle> handles;
-  ActivationType activation_type;
 };
 
 }  // namespace kilin::testing

@@ -35,7 +35,7 @@ constexpr const char* kFooter =
 struct Arguments {
   std::optional<std::string> source, out, type, rounding, name;
   std::optional<uint64_t> threads;
-  bool force = false, json = false;
+  bool force = false, kilin_only = false, json = false;
 };
 
 void check_target(const GgufExport& gguf, const fs::path& out, bool force) {
@@ -51,6 +51,7 @@ GgufExportOptions export_options(const Arguments& args) {
   GgufExportOptions options;
   if (*args.type != kPlain) options.type = parse_quant_type(*args.type);
   if (args.rounding == "nearest") options.rounding = Rounding::Nearest;
+  if (args.kilin_only) options.readers = GgufReaders::KilinOnly;
   options.name = args.name.value_or(fs::absolute(*args.source).lexically_normal().stem().string());
   return options;
 }
@@ -110,6 +111,7 @@ void add_quantize(CLI::App& app, Context& context) {
              "searched: of several scales a block the one with the least error (default); nearest: the plain rule");
   add_text(*command, "--name", "NAME", "a name", args->name, "The model's name in the file (default: that of SRC)");
   command->add_flag("--force", args->force, "Replace DST if it is there");
+  command->add_flag("--kilin-only", args->kilin_only, "Write a model that llama.cpp would run wrongly, for Kilin alone");
   add_threads(*command, args->threads, "Threads that quantise");
   command->add_flag("--json", args->json, "Print one JSON object");
   command->callback([&context, args] { context.run = [&context, args] { quantize(context, *args); }; });

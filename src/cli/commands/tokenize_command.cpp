@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "loading/model_files.h"
+#include "loading/tokenizer_fit.h"
 #include "text/tokenizer.h"
 #include "text/utf8.h"
 
@@ -127,7 +128,7 @@ std::shared_ptr<const Tokenizer> load_tokenizer(const Context& context, const Ar
   const auto files = ModelFiles::open(model_path(context, args.model));
   auto tokenizer = files->tokenizer();
   if (!tokenizer) files->raise_no_tokenizer();
-  if (files->has_config()) tokenizer->require_vocabulary(files->config().vocab_size);
+  if (files->has_config()) require_fit(*tokenizer, files->config());
   return tokenizer;
 }
 

@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kDetailsShown = 20;  // of one check; --json shows all
 
 struct Arguments {
-  std::optional<std::string> model;
+  std::optional<std::string> model, pack_cache;
   std::optional<uint64_t> threads;
   std::optional<uint64_t> tokens;
   bool files_only = false, json = false;
@@ -87,7 +87,8 @@ void verify(const Context& context, const Arguments& arguments) {
       verify_model(path,
                    {.threads = thread_count(arguments.threads),
                     .tokens = arguments.tokens.value_or(VerifyOptions().tokens),
-                    .run = arguments.files_only ? VerifyOptions::Run::FilesOnly : VerifyOptions::Run::Everything},
+                    .run = arguments.files_only ? VerifyOptions::Run::FilesOnly : VerifyOptions::Run::Everything,
+                    .pack_cache = arguments.pack_cache ? PackPlacement::parse(*arguments.pack_cache) : PackPlacement()},
                    listener);
   if (arguments.json) {
     const nlohmann::ordered_json json = {{"model", path.string()}, {"ok", all_good(checks)}, {"checks", to_json(checks)}};
@@ -107,6 +108,8 @@ void add_verify(CLI::App& app, Context& context) {
   add_model(*command, arguments->model);
   add_unsigned(*command, "-n,--max-tokens", arguments->tokens, "Tokens of the answer (default: 32)", {.min = 1});
   command->add_flag("--files-only", arguments->files_only, "Do not run the model");
+  add_text(*command, "--pack-cache", "WHERE", "auto, off or a folder", arguments->pack_cache,
+           "Where packed weights were kept, which are checked too: a folder, off, or auto (default)");
   add_threads(*command, arguments->threads, "Threads that compute");
   command->add_flag("--json", arguments->json, "Print one JSON object");
   command->callback([&context, arguments] { context.run = [&context, arguments] { verify(context, *arguments); }; });

@@ -55,7 +55,7 @@ Json attention(const Lens& lens) {
 
 Json kda(const Lens& lens) {
   Json layers = Json::array();
-  for (const KdaMemory& k : lens.kda)
+  for (const MemoryPatterns& k : lens.kda)
     layers.push_back({{"layer", k.layer},
                       {"heads", k.heads},
                       {"channels", k.channels},

@@ -31,6 +31,9 @@ void EngineFlags::add_to(CLI::App& app, const char* group) {
       "Where packed weights are kept for the next load: a folder, off for memory alone, or auto (default): beside the model "
       "or in ~/.cache/kilin, if they are more than half of the memory")
       ->group(group);
+  app.add_flag("--check-pack-cache", check_pack_cache,
+               "Compare kept packed weights with their checksums first, and pack damaged ones anew (reads all of the file)")
+      ->group(group);
 }
 
 EngineOptions EngineFlags::options() const {
@@ -57,6 +60,7 @@ LoadedModel EngineFlags::load(const Context& context, const std::filesystem::pat
   load.threads = thread_count(threads);
   if (quantize) load.quantize = parse_quant_type(*quantize);
   if (pack_cache) load.pack_cache = PackPlacement::parse(*pack_cache);
+  if (check_pack_cache) load.pack_cache.check = PackCheck::Checksums;
   Progress reading(context.err, "loading"), packing(context.err, "packing");
   load.progress = [&](LoadStage stage, uint64_t done, uint64_t total) {
     interrupts.check();

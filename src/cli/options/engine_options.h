@@ -24,6 +24,7 @@ struct EngineFlags {
   std::optional<std::string> activations;
   std::optional<std::string> quantize;
   std::optional<std::string> pack_cache;
+  bool check_pack_cache = false;
 
   /// @param group the heading in the command's help
   void add_to(CLI::App& app, const char* group = "Running");

@@ -153,7 +153,7 @@ class Looker final : public TraceObserver {
 
   void read_decays(size_t layer, const TensorView& v) {
     const size_t heads = v.shape()[1], channels = v.shape()[2];
-    KdaMemory memory = {
+    MemoryPatterns memory = {
         .layer = layer, .heads = heads, .channels = channels, .half_lives = {}, .token_half_lives = {}, .betas = {}};
     std::vector<double> sums(heads * channels);
     for (size_t token = 0; token < tokens_; ++token) {

@@ -42,7 +42,7 @@ struct AttentionPatterns {
 };
 
 /// How fast a KDA layer forgets, and how much it writes.
-struct KdaMemory {
+struct MemoryPatterns {
   size_t layer = 0;
   size_t heads = 0;
   size_t channels = 0;  ///< of a head's keys
@@ -68,7 +68,7 @@ struct Lens {
   LogitLens logit_lens;
   size_t attention_block = 1;                ///< tokens by tokens that a cell of the patterns stands for
   std::vector<AttentionPatterns> attention;  ///< of the MLA layers
-  std::vector<KdaMemory> kda;                ///< of the KDA layers
+  std::vector<MemoryPatterns> kda;           ///< of the KDA layers
   std::vector<ExpertChoices> experts;        ///< of the layers with a mixture of experts
 };
 

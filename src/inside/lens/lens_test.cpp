@@ -112,10 +112,10 @@ TEST_F(LensOfTiny, HalfLivesAreThoseOfTheDecays) {
   const Lens lens = look_inside(engine(), ids);
   ASSERT_EQ(lens.kda.size(), 4u);
   std::vector<std::string> names;
-  for (const KdaMemory& memory : lens.kda)
+  for (const MemoryPatterns& memory : lens.kda)
     for (const char* value : {"decays", "betas"}) names.push_back(fmt::format("layers.{}.linear_attn.{}", memory.layer, value));
   const Saved s = run_staged(ids, names);
-  for (const KdaMemory& memory : lens.kda) {
+  for (const MemoryPatterns& memory : lens.kda) {
     const std::string name = fmt::format("layers.{}.linear_attn.", memory.layer);
     const float* decays = s.at(name + "decays")->of(0).as<float>();
     std::vector<float> by_channel, by_token;

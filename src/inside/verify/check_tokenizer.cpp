@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "loading/tokenizer_fit.h"
 #include "text/chat_format.h"
 
 namespace kilin {
@@ -27,7 +28,7 @@ constexpr const char* kSample =
 Check check_loads(const ModelFiles& files, const ModelConfig& config, std::shared_ptr<const Tokenizer>& tokenizer) {
   auto loaded = files.tokenizer();
   if (!loaded) return skipped("there is no tokenizer: token ids go in and out, text does not");
-  loaded->require_vocabulary(config.vocab_size);
+  require_fit(*loaded, config);
   if (loaded->decode(loaded->encode(kSample)) != kSample)
     return failed("a text of several scripts is not the same after it was turned into ids and back");
   tokenizer = std::move(loaded);

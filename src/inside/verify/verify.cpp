@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "inside/verify/check_answers.h"
+#include "inside/verify/check_packs.h"
 #include "inside/verify/check_tokenizer.h"
 #include "inside/verify/check_weights.h"
 
@@ -29,6 +30,7 @@ void check_running(CheckReporter& reporter, const std::filesystem::path& path, c
     engine_options.pool_tokens = 4096;
     LoadOptions load_options;
     load_options.threads = options.threads;
+    load_options.pack_cache = options.pack_cache;
     load_options.progress = [&](LoadStage, uint64_t done, uint64_t total) { reporter.progress("load", done, total); };
     auto model = LoadedModel::load(path, load_options);
     engine = std::make_unique<Engine>(std::move(model), engine_options);
@@ -55,6 +57,7 @@ std::vector<Check> verify_model(const std::filesystem::path& path, const VerifyO
   {
     ThreadPool pool(options.threads);
     good = check_weights(reporter, *files, *config, pool);
+    if (good) check_packs(reporter, *files, *config, options.pack_cache, pool);
   }
   check_tokenizer(reporter, *files, *config);
   good = good && all_good(reporter.checks());

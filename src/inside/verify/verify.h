@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "inside/verify/check.h"
+#include "weights/pack_placement.h"
 
 namespace kilin {
 
@@ -17,10 +18,11 @@ struct VerifyOptions {
     Everything,
     FilesOnly,  ///< the model is not run
   } run = Run::Everything;
+  PackPlacement pack_cache = {};  ///< where files of packed weights are looked for
 };
 
-/// Checks the configuration, weights, tokenizer and answers, in this order, and reports each check as it is done. A fault is a
-/// failed check, not an exception; checks that depend on a failed one are skipped.
+/// Checks the configuration, weights, packed weights, tokenizer and answers, in this order, and reports each check as it is
+/// done. A fault is a failed check, not an exception; checks that depend on a failed one are skipped.
 std::vector<Check> verify_model(const std::filesystem::path& path, const VerifyOptions& options,
                                 const CheckReporter::Listener& listener = {});
 
