@@ -1,5 +1,6 @@
-// Kernels timed beside a loop that nothing can beat, in alternation: on a machine whose clock and memory drift, their ratio is
-// worth more than either. What is printed is the median over the iterations. Benchmarks that use them need UseManualTime.
+// Times kernels and a loop that runs at the machine's peak in alternation: on a machine whose clock and memory drift, their
+// ratio says more than either time. The median over the iterations is printed. Benchmarks that use these functions need
+// UseManualTime.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -36,10 +37,11 @@ inline double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// Runs the benchmark's loop. @param share of a call that took so many seconds; its median is the counter `name`
+/// Runs the benchmark's loop. @param share gives the share that a call of so many seconds reached; the median is the counter
+/// `name`
 template <typename Kernel, typename Share>
 void run_beside(benchmark::State& state, const char* name, Kernel&& kernel, Share&& share) {
-  const FloatModeGuard float_mode;  // as in the product: states that fade away would be subnormal
+  const FloatModeGuard float_mode;  // as in the product: decaying states would become subnormal
   std::vector<double> shares;
   kernel();
   for (auto _ : state) {
@@ -50,7 +52,7 @@ void run_beside(benchmark::State& state, const char* name, Kernel&& kernel, Shar
   state.counters[name] = median(shares);
 }
 
-/// `of_peak` is the share of the peak that `operations` a call reach.
+/// Compares with a peak of arithmetic: `of_peak` is the share of it that a call of `operations` reaches.
 template <typename F>
 void run_beside_peak(benchmark::State& state, const ArithmeticPeak& peak, double operations, F&& kernel) {
   run_beside(state, "of_peak", kernel, [&](double seconds) { return operations / seconds / operations_per_s(peak); });
@@ -62,7 +64,7 @@ inline void count_bytes(benchmark::State& state, size_t bytes) {
                                              benchmark::Counter::kIs1024);
 }
 
-/// Beside one pass that only reads: `of_read` is its time over the kernel's.
+/// Compares with a pass that only reads: `of_read` is its time over the kernel's.
 template <typename F>
 void run_beside_read(benchmark::State& state, const PeakTable& peaks, std::span<const std::byte> bytes, F&& kernel) {
   const size_t half = bytes.size() / 2 / kReadStep * kReadStep;
@@ -72,7 +74,7 @@ void run_beside_read(benchmark::State& state, const PeakTable& peaks, std::span<
   count_bytes(state, bytes.size());
 }
 
-/// Beside one pass that reads and writes `floats` of memory: `of_pass` is the pass's time over the kernel's.
+/// Compares with a pass that reads and writes `floats` of memory: `of_pass` is the pass's time over the kernel's.
 template <typename F>
 void run_beside_pass(benchmark::State& state, std::vector<float>& floats, F&& kernel) {
   run_beside(state, "of_pass", kernel, [&](double seconds) {

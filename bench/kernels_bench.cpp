@@ -1,6 +1,6 @@
 // The heavy kernels on one thread, for every instruction set of this machine, at the sizes of Kimi-Linear-48B-A3B. FLOP counts
-// the mathematics, not what a form spends on it; bytes count weights, states and latents once. ns_per_token where a token is
-// the unit; of_peak is the share of a loop of FMAs that runs beside.
+// the operations of the formula, not those that a form really executes; bytes count weights, states and latents once.
+// ns_per_token is given where the unit is a token; of_peak is the share of the speed of an FMA loop that runs in alternation.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ void report(benchmark::State& state, double flop, double bytes) {
   if (bytes > 0) state.counters["B/s"] = Counter(bytes, rate, Counter::kIs1024);
 }
 
-// More weights than caches hold are held against reading them, others against the arithmetic.
+// Compares with reading the weights if they exceed the caches, else with the peak of the arithmetic.
 template <typename F>
 void run_product(benchmark::State& state, const KernelTable& table, const ArithmeticPeak& peak, double operations,
                  const PackedMatrix& w, F&& product) {
@@ -64,13 +64,13 @@ void matmul(benchmark::State& state, const KernelTable& table) {
               [&] { table.matmul(w, view(x), 0, N, view(y)); });
 }
 
-// Of products of bf16: by their own instruction, or by FMAs where there is none.
+// The peak of bf16 products: by their own instruction, or by FMAs if there is none.
 ArithmeticPeak bf16_peak(const KernelTable& table) {
   return table.isa == Isa::Avx512Bf16 ? bf16_dot_peak(CpuInfo::detect()) : peaks_of(table.isa)->fp32_fma;
 }
 
-// The same against M rows of bf16, an odd number of cache lines apart, as the layers have them. Sets without a dot product of
-// bf16 are held against FMAs.
+// The same against M rows of bf16, an odd number of cache lines apart, as in the layers. Sets without a bf16 dot product are
+// compared with FMAs.
 void matmul_bf16(benchmark::State& state, const KernelTable& table) {
   const auto M = static_cast<size_t>(state.range(0)), K = static_cast<size_t>(state.range(1)),
              N = static_cast<size_t>(state.range(2));
@@ -118,7 +118,7 @@ void quantize_rows(benchmark::State& state, const KernelTable& table) {
   report(state, 0, static_cast<double>(x.bytes()));
 }
 
-// Row-major blocks to panels; bytes are those of the source.
+// Packs row-major blocks into panels; bytes are those of the source.
 void pack_panel(benchmark::State& state, BlockFormat format) {
   constexpr size_t N = 512, K = 2304;
   const testing::Blocks blocks(format, N, K, 1);
@@ -181,7 +181,7 @@ void fused_recurrent_kda(benchmark::State& state, const KernelTable& table) {
   count_tokens(state, tokens);
 }
 
-// A token on all states of a sequence, which no cache holds: 20 layers of 32 heads.
+// One token on all states of a sequence, more than caches hold: 20 layers of 32 heads.
 void fused_recurrent_kda_from_memory(benchmark::State& state, const KernelTable& table) {
   constexpr size_t kHeads = 640, kDim = 128, kFloats = kda_state_floats(kDim, kDim);
   KdaInputs in(1, kDim, kDim);
@@ -195,7 +195,7 @@ void fused_recurrent_kda_from_memory(benchmark::State& state, const KernelTable&
   });
 }
 
-// One head's rows against a full block, keys and values by head as the model has them.
+// One head's rows against a full block, with keys and values stored by head as in the model.
 void mla_extend(benchmark::State& state, const KernelTable& table) {
   constexpr size_t kNope = 128, kRope = 64, kValue = 128;
   const auto rows = static_cast<size_t>(state.range(0));
@@ -220,7 +220,7 @@ void mla_extend(benchmark::State& state, const KernelTable& table) {
 
 using MlaDecode = void(const MlaDecodeBlock& block, std::span<float> scratch) noexcept;
 
-// 32 heads over a block after another of 32k tokens, or over one block again and again.
+// 32 heads over the blocks of 32k tokens one after another, or over one block again and again.
 void mla_decode(benchmark::State& state, const ArithmeticPeak& peak, MlaDecode* kernel, KvType type) {
   constexpr size_t kHeads = 32, kRank = 512, kRope = 64;
   const auto blocks = static_cast<size_t>(state.range(0));

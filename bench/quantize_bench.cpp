@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kElements = 1 << 16;
 
-// Sums of four uniform numbers: near enough to a weight's distribution.
+// Sums of four uniform numbers: close enough to the distribution of weights.
 std::vector<float> weights() {
   std::vector<float> x(kElements);
   for (size_t i = 0; i < x.size(); ++i)

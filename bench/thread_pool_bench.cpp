@@ -1,4 +1,4 @@
-// What it costs to share a loop among threads and to wait for them: the price of every stage of a layer.
+// The cost of sharing a loop among threads and waiting for them, which every stage of a layer pays.
 #include <benchmark/benchmark.h>
 
 #include "core/cpu_info.h"

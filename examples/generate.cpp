@@ -1,4 +1,4 @@
-// Loads a model and lets it go on with a prompt, greedily, showing each piece of text as it comes.
+// Loads a model and continues a prompt greedily, showing each piece of text as it comes.
 //   generate MODEL PROMPT [TOKENS]
 #include <kilin/kilin.h>
 

@@ -1,4 +1,4 @@
-// Looks inside a pass: reads attention patterns, takes a layer's contribution away, and says what each did to the next token.
+// Looks inside a pass: reads attention patterns, removes a layer's contribution, and prints how that changes the next token.
 //   trace MODEL PROMPT
 #include <kilin/kilin.h>
 
@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
     kilin::Engine engine(kilin::LoadedModel::load(argv[1]), kilin::EngineOptions{});
     const std::vector<int32_t> ids = engine.loaded().require_tokenizer().encode(argv[2]);
 
-    // A trace that says beforehand what it keeps.
+    // A trace that is told beforehand what to keep.
     kilin::Trace plain(engine, {{ids}});
     const auto patterns = plain.save("layers.3.self_attn.attention_probabilities");
     const auto guess = plain.save("next_token_probs");
@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
     std::cout << patterns->name() << ' ' << to_string(patterns->of(0).shape()) << '\n';
     print_guess(engine, *guess, "as it is");
 
-    // One that edits: without what layer 2 adds to the stream.
+    // A trace with an edit: it removes what layer 2 adds to the stream.
     kilin::Trace without(engine, {{ids}});
     for (const char* value : {"layers.2.attention_output", "layers.2.mlp_output"})
       without.edit(value, [](const kilin::TracedValue& v) {
@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
     without.run();
     print_guess(engine, *other, "without layer 2");
 
-    // And one beside the pass: each read waits until the pass has come there, and a write is what it goes on with.
+    // A trace beside the pass: each read waits until the pass has reached the value, and the pass goes on with what is written.
     kilin::InterleavedTrace beside(engine, {{ids}});
     const kilin::TracedValue& decays = beside.wait_for("layers.1.linear_attn.decays");
     std::cout << "layers.1.linear_attn.decays " << to_string(decays.of(0).shape()) << '\n';

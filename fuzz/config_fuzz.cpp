@@ -1,4 +1,5 @@
-// Any text: refused with a kilin::Error, or a configuration whose layers are all known and whose tensors can be counted.
+// Any text is refused with a kilin::Error, or gives a configuration whose layers are all known and whose tensors can be
+// counted.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

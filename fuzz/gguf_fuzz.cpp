@@ -1,4 +1,4 @@
-// Any bytes: a GGUF file is refused with a kilin::Error, or every tensor and value that it gives lies inside the file.
+// Any bytes are refused as a GGUF file with a kilin::Error, or every tensor and value that they give lies inside the file.
 #include <cstdint>
 #include <cstdlib>
 #include <span>

@@ -1,5 +1,5 @@
-// Any GGUF file: refused with a kilin::Error, or a configuration and a tokeniser, and tensors under the published names that
-// lie where the store says.
+// Any GGUF file is refused with a kilin::Error, or gives a configuration, a tokeniser, and tensors under the published names
+// that are where the store says.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Any bytes are JSON or a Corrupt error, and what was JSON is the same after it was written and read again.
+// Any bytes are JSON or give a Corrupt error, and JSON stays the same when it is written and read again.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Any bytes: refused with a kilin::Error, or read into a tensor no larger than the file.
+// Any bytes are refused with a kilin::Error, or read into a tensor no larger than the file.
 #include <cstdint>
 #include <cstdlib>
 #include <span>

@@ -1,4 +1,4 @@
-// Any bytes: a header is refused with a kilin::Error, or every tensor that it gives lies inside the file.
+// Any bytes are refused as a header with a kilin::Error, or every tensor that they give lies inside the file.
 #include <cstdint>
 #include <cstdlib>
 #include <span>

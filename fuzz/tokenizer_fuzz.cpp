@@ -1,5 +1,5 @@
-// Whatever the bytes are, as text, as a tokeniser's files or as a model's output: the answer is a result that keeps its
-// promises or a kilin::Error.
+// Any bytes, taken as text, as a tokeniser's files or as a model's output, give a kilin::Error or a result that is as
+// documented.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -18,7 +18,7 @@
 namespace kilin {
 namespace {
 
-// A broken promise is a crash, which libFuzzer reports.
+// Crashes if the promise is broken, which libFuzzer reports.
 void require(bool promise) {
   if (!promise) std::abort();
 }
@@ -63,7 +63,7 @@ void read_files(std::string_view bytes) {
   }
 }
 
-// Every two bytes are an id, so that special tokens come up, and ids beyond the vocabulary, which end the output.
+// Every two bytes are an id, so that there are special tokens, and ids beyond the vocabulary, which end the output.
 void read_output(std::string_view bytes) {
   const Tokenizer& tokenizer = small_tokenizer();
   StreamingDetokenizer detokenizer(tokenizer, Specials::Show);
@@ -90,7 +90,7 @@ void read_output(std::string_view bytes) {
 }  // namespace
 }  // namespace kilin
 
-// Every input is tried as all three, so that files and texts serve as seeds as they are.
+// Every input is tried as all three, so that unchanged files and texts can serve as seeds.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   kilin::encode_and_decode(bytes);

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""Kilin beside llama.cpp on the same GGUF file: both measure the same work in turn, so that a machine that drifts does so for both.
+"""Compares Kilin with llama.cpp on the same GGUF file: both measure the same work in turn, so that the machine's drift affects
+both.
 
     bench/peer/compare.py --lib package/bins/linux-x64 model.gguf --prompt 512,2048 --depth 0 --batch 8 --rounds 3
 
-Each round runs both programs once, the one that goes first changing from round to round. Prints medians over the rounds, their
-ends, and Kilin's median over llama.cpp's.
+Each round runs both programs once; the first one changes from round to round. Prints medians over the rounds, the smallest and
+the largest values, and Kilin's median over llama.cpp's.
 """
 
 import argparse
@@ -26,7 +27,7 @@ def run(command: list) -> dict:
 
 
 def figures(report: dict) -> dict:
-    """What was measured, by a name that both programs give it."""
+    """The measured figures, by names common to both programs."""
     found = {"load, s": report["load_s"], "peak memory, GB": report["memory"]["peak_bytes"] / 1e9}
     for row in report["prompt"]:
         found[f"prompt {row['prompt_tokens']}, tokens/s"] = row["tokens_per_s"]["median"]

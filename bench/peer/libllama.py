@@ -1,4 +1,4 @@
-"""llama.cpp's library by ctypes: as much of it as the programs beside this file need.
+"""llama.cpp's library by ctypes, as far as the programs beside this file need it.
 
     npm pack @node-llama-cpp/linux-x64 && tar xzf node-llama-cpp-linux-x64-*.tgz     # brings it, in package/bins/linux-x64
 """
@@ -8,14 +8,14 @@ import pathlib
 
 
 class Opaque(ctypes.Structure):
-    """A parameter struct whose fields are not needed: the library fills in its defaults, and takes it back by value. It is larger
-    than the library's own, so that whatever it copies is there."""
+    """A parameter struct whose fields are not needed: the library fills in its defaults, and takes it back by value. It is
+    larger than the library's own, so that everything that the library copies is there."""
 
     _fields_ = [("bytes", ctypes.c_char * 1024)]
 
 
 class ContextParams(ctypes.Structure):
-    """llama_context_params: its first fields, which have stood there for years, and room for the rest."""
+    """llama_context_params: its first fields, which have not moved for years, and room for the rest."""
 
     _fields_ = [
         ("n_ctx", ctypes.c_uint32),

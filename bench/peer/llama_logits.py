@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Logits of llama.cpp for one prompt: does it load a file that Kilin wrote, and what does it say?
+"""Prints llama.cpp's logits for one prompt: whether it loads a file that Kilin wrote, and what it predicts.
 
     bench/peer/llama_logits.py --lib package/bins/linux-x64 model.gguf ids.npy logits.npy
 

@@ -18,7 +18,7 @@ import time
 import libllama
 
 WARM_UP_PROMPT = 32
-BATCH_PROMPT = 16  # of each sequence of a batch, as kilin bench has it
+BATCH_PROMPT = 16  # of each sequence of a batch, as in kilin bench
 
 
 class Speed:
@@ -31,7 +31,7 @@ class Speed:
         self.vocabulary = self.llama.llama_vocab_n_tokens(self.llama.llama_model_get_vocab(self.model))
 
     def make_room(self, tokens: int, sequences: int) -> None:
-        """A fresh context for so many sequences of so many tokens."""
+        """A fresh context for that many sequences of that many tokens."""
         if self.context is not None:
             self.llama.llama_free(self.context)
         params = self.llama.llama_context_default_params()

@@ -1,4 +1,4 @@
-"""Kilin: Kimi-Linear models on CPUs, with every inner value to read and to write.
+"""Kilin: runs Kimi-Linear models on CPUs; every inner value can be read and written.
 
     import kilin
     model = kilin.load()                            # the embedded model; or a folder, or a GGUF file

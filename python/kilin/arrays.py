@@ -1,8 +1,8 @@
-"""Arrays of a trace: NumPy arrays that look at the model's own memory while the forward pass waits there.
+"""Arrays of a trace: NumPy arrays that share the model's own memory while the forward pass waits there.
 
-When the pass goes on, every `Array` that is still referred to gets a copy of the memory as it was left, so that none ever
-shows something else. That holds for slices of one too; it does not for what NumPy no longer calls an Array: np.asarray(x), a
-memoryview, a tensor of another library that was made by DLPack. Those are valid while the pass waits; copy them to keep them.
+When the pass goes on, every `Array` that is still referred to, and every slice of one, gets a copy of the memory as it was, so
+that it never shows other values. Objects that are no longer an `Array` get no copy: np.asarray(x), a memoryview, a tensor that
+another library made by DLPack. Those are valid while the pass waits; copy them to keep them.
 """
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import _kilin
 
 
 class _Values(np.ndarray):
-    """Results of operators are `Saved`, or plain numbers: they have memory of their own."""
+    """Makes results of operators `Saved`, or plain numbers: they have memory of their own."""
 
     def __array_wrap__(self, result, context=None, return_scalar=False):
         if result is self:
@@ -24,42 +24,43 @@ class _Values(np.ndarray):
 
 
 class Saved(_Values):
-    """A copy that lives on after the trace: an array, which `value` gives as a plain one."""
+    """A copy that stays valid after the trace: an array, which `value` gives as a plain one."""
 
     @property
     def value(self) -> np.ndarray:
         return self.view(np.ndarray)
 
     def save(self) -> Saved:
-        """This: it lives on already."""
+        """Returns itself: it stays valid already."""
         return self
 
 
 class Array(_Values):
-    """A value of the model where the pass stands, [prompts, ...], float32 or int32; what is written into it the model goes on
-    with. Shares the model's memory, without a copy; prompts of several lengths are gathered, and padded on the left."""
+    """A value of the model where the pass waits, [prompts, ...], float32 or int32; the model goes on with what is written into
+    it. Shares the model's memory without a copy; prompts of several lengths are gathered, and padded on the left."""
 
-    _stand: Stand | None = None
+    _live: LiveValue | None = None
 
     def __array_finalize__(self, obj):
-        stand = getattr(obj, "_stand", None)
-        if stand is not None:
-            stand.track(self)
+        live = getattr(obj, "_live", None)
+        if live is not None:
+            live.track(self)
 
     def __reduce__(self):
         return np.array(self, subok=False).__reduce__()
 
     def save(self) -> Saved:
-        """A copy of what is here now, which lives on."""
+        """A copy of the present values, which stays valid."""
         return np.array(self, subok=False).view(Saved)
 
 
-class Stand:
-    """One value of one step, from when the pass has come to it until it goes on.
+class LiveValue:
+    """One value of one step, from when the pass reaches it until the pass goes on.
 
     Prompts of one length whose rows lie side by side in the model's memory are one array of that memory. Others are gathered
-    into an array of its own, padded on the left to the longest prompt, and what was written there goes back when the pass goes
-    on; so `x[:, -1]` is the last token of every prompt. Padding holds zeros, -inf in scores; `Trace.mask` tells where it is.
+    into a separate array, padded on the left to the longest prompt, and what was written there is copied back when the pass
+    goes on; so `x[:, -1]` is the last token of every prompt. Padding holds zeros, -inf in scores; `Trace.mask` tells where it
+    is.
     """
 
     def __init__(self, name: str, parts: list[np.ndarray], is_blank: bool):
@@ -93,12 +94,13 @@ class Stand:
         return array
 
     def track(self, array: Array) -> None:
-        array._stand = self
+        array._live = self
         key = id(array)
         self._views[key] = weakref.ref(array, lambda _: self._views.pop(key, None))
 
     def leave(self) -> None:
-        """Before the pass goes on: what was gathered goes back, and what still refers to the memory gets its own."""
+        """Before the pass goes on: copies gathered values back, and gives arrays that still refer to the memory their own
+        copy."""
         if self._is_gathered and self._whole.flags.writeable:
             for row, part in zip(self._whole, self.parts):
                 part[...] = row[self._place(part, row)]
@@ -106,5 +108,5 @@ class Stand:
         if live:
             _kilin.detach(self._whole, live)
         for view in live:
-            view._stand = None
+            view._live = None
         self._views.clear()

@@ -1,4 +1,4 @@
-"""What callers pass, looked at where it comes in: every refusal names the thing, its value and what was expected."""
+"""Checks arguments where callers pass them in. Every error names the thing, its value and what was expected."""
 from __future__ import annotations
 
 import operator
@@ -46,7 +46,7 @@ def texts(name: str, value: str | Sequence[str]) -> list[str]:
 
 
 def numbers_for(array: np.ndarray, name: str, value) -> np.ndarray:
-    """What can be written into the elements of `array`, the value of that name, without saying something else there."""
+    """Converts numbers to what `array`, the value of that name, can hold; refuses numbers that would change."""
     numbers = np.asarray(value)
     if numbers.dtype.kind not in "biuf":
         raise InvalidArgument(f"{name} can't be {value!r:.80}; expected numbers")

@@ -1,4 +1,4 @@
-"""What Kilin raises. Every message names the thing, its value and what was expected."""
+"""The exceptions that Kilin raises. Every message names the thing, its value and what was expected."""
 
 
 class Error(RuntimeError):
@@ -6,7 +6,7 @@ class Error(RuntimeError):
 
 
 class InvalidArgument(Error, ValueError):
-    """Something was passed that can never be right."""
+    """An argument that can never be right."""
 
 
 class NotFound(Error, LookupError):
@@ -14,7 +14,7 @@ class NotFound(Error, LookupError):
 
 
 class Unavailable(Error, AttributeError):
-    """A value that a block of this kind has not: decays of an MLA block, experts of a dense one."""
+    """A value that a block of this kind does not have: decays of an MLA block, experts of a dense one."""
 
 
 class OutOfOrder(Error):

@@ -1,4 +1,4 @@
-"""Answers: whole or piece by piece, plain or with edits on the way."""
+"""Answers: whole or piece by piece, plain or with edits during generation."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _SAMPLING = {"temperature": float, "top_k": int, "top_p": float, "min_p": float,
 
 
 def sampling_params(options: dict):
-    """What C++ calls SamplingParams. Raises TypeError for a name that is none, InvalidArgument for a value out of range."""
+    """C++'s SamplingParams. Raises TypeError for an unknown name, InvalidArgument for a value out of range."""
     checked: dict = {}
     for name, value in options.items():
         if name not in _SAMPLING:
@@ -49,7 +49,7 @@ def _shown(utf8: bytes) -> str:
 
 
 def plain(model, prompts, max_new_tokens: int, sampling, stop: list[str]) -> list[Generation]:
-    """Answers to all prompts, side by side as far as the model was loaded for it."""
+    """Answers to all prompts, computed side by side up to the model's max_sequences."""
     answers = [_kilin.Answer(model._core, ids, max_new_tokens, sampling, stop) for ids in prompts]
     for answer in answers:
         while not answer.finished:
@@ -67,7 +67,8 @@ def plain_text(model, ids, max_new_tokens: int, sampling, stop: list[str]) -> It
 
 
 class TracedAnswer:
-    """What the new tokens of a trace come to. It ends as the engine's answers do: at a stop id, a stop string, the length."""
+    """The answer that a trace's new tokens form. It ends as the engine's answers do: at a stop id, a stop string or the
+    length."""
 
     def __init__(self, model, max_new_tokens: int, stop: list[str]):
         self._text = _kilin.AnswerText(model._core, stop)
@@ -81,7 +82,7 @@ class TracedAnswer:
         return self._finish_reason != ""
 
     def accept(self, tokens: Sequence[int]) -> str:
-        """Takes the tokens that have come so far, up to where the answer ends. :returns: what can be shown now"""
+        """Takes the tokens made so far, up to where the answer ends. :returns: what can be shown now"""
         shown = b""
         for token in tokens[len(self._ids):]:
             if self.finished:
@@ -96,7 +97,7 @@ class TracedAnswer:
         return self._show(shown)
 
     def cancel(self) -> str:
-        """No token follows. :returns: what was held back"""
+        """Ends the answer: no token follows. :returns: what was held back"""
         return "" if self.finished else self._show(self._end("cancelled"))
 
     def generation(self) -> Generation:
@@ -112,12 +113,12 @@ class TracedAnswer:
 
 
 def edited(model, prompts, answers: list[TracedAnswer], max_new_tokens: int, sampling, edit: Edit) -> Iterator[list[str]]:
-    """Lets the answers to all prompts grow until each has ended, with an edit a step; gives what each can show then."""
+    """Lets the answers to all prompts grow, with one edit per step, until each has ended; yields what each can show so far."""
     with Trace(model, prompts, [], max_new_tokens, sampling) as trace:
         for index in range(trace.steps):
             step = trace.step(index)
             if index > 0:
-                step.input_ids  # noqa: B018: the pass comes to this step, and so all have one more token
+                step.input_ids  # noqa: B018: reading it brings the pass to this step, so that all have one more token
                 yield [answer.accept(ids) for answer, ids in zip(answers, trace.output_ids)]
                 if all(answer.finished for answer in answers):
                     trace.stop()

@@ -1,4 +1,4 @@
-"""The well-known experiments, each a few lines of traces; methods of Model are their doors."""
+"""The well-known experiments, each a few lines of traces. Methods of Model call them."""
 from __future__ import annotations
 
 import numpy as np
@@ -15,7 +15,7 @@ def softmax(logits: np.ndarray) -> np.ndarray:
 
 
 def _chosen(model, layers) -> list[int]:
-    """Layers as the caller orders them. :param layers: None for all"""
+    """The layers in the caller's order. :param layers: None for all"""
     chosen = layers_of(model.num_layers, range(model.num_layers) if layers is None else layers)
     if not chosen:
         raise InvalidArgument("layers is empty; expected one at least")

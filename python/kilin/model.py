@@ -16,7 +16,7 @@ from .trace import Trace
 
 
 def embedded_model() -> Path:
-    """The folder of the small model that comes with Kilin."""
+    """The folder of the small model that is part of Kilin."""
     here = Path(__file__).parent.absolute()  # of the link, in a build folder
     for folder in (here / "models/tiny", here.parent.parent / "share/kilin/models/tiny"):
         if folder.is_dir():
@@ -30,7 +30,7 @@ def load(path: str | os.PathLike | None = None, *, threads: int = 0, quantize: s
     """Loads a model.
 
     :param path: a folder in Hugging Face's layout, a GGUF file, or nothing for the embedded model
-    :param threads: that compute; 0 for as many as this process may use
+    :param threads: how many threads compute; 0 for as many as this process may use
     :param quantize: packs weights in f32, f16 or bf16 as "q8_0", "q4_0", ...
     :param activations: what inputs of products are rounded to: "f32", "bf16" or "int8"; None: int8 with quantised weights,
         else f32
@@ -76,8 +76,8 @@ class Model:
         return self.config["vocab_size"]
 
     def support(self) -> list[dict]:
-        """What every block offers, in the order of the pass: name, shape (of one prompt, in words of config.json; S tokens of
-        the step, K all so far), writable, staged (formed only where asked for; moves logits by 1e-5 at most)."""
+        """All values that the model offers, in the order of the pass: name, shape (of one prompt, by names in config.json; S
+        tokens of the step, K all so far), writable, staged (computed only if asked for; moves logits by at most 1e-5)."""
         return [dict(offered) for offered in self._support]
 
     def _resolve(self, path: str) -> str | None:
@@ -109,8 +109,8 @@ class Model:
                 t.layers[5].mlp_output[:, -1] += vector
             print(t.logits.shape, h.value)
 
-        A read waits for its point of the pass, so values are read in its order. Arrays look into the model's memory; `save()`
-        copies. An exception in the body ends the pass and leaves the model as it was.
+        A read waits until the pass reaches the value, so values are read in the order of the pass. Arrays share the model's
+        memory; `save()` copies. An exception in the body ends the pass and leaves the model as it was.
 
         :param max_new_tokens: that each prompt generates; `t.step(n)` are the values of the step that feeds the n-th
         :param cuts: where else a step begins: [5] feeds tokens 0 to 4 in step 0, the others in step 1
@@ -120,7 +120,7 @@ class Model:
                      whole_number("max_new_tokens", max_new_tokens), generation.sampling_params(sampling))
 
     def logits(self, prompts: Prompts, edit: Edit | None = None) -> np.ndarray:
-        """Logits of every token, [B, S, vocab]. :param edit: called with the pass's values first, as the body of a trace"""
+        """Logits of every token, [B, S, vocab]. :param edit: called first, with the pass's values, like the body of a trace"""
         if edit is None:
             rows = [self._core.logits(ids) for ids in batch_of(self, prompts)]
             logits = np.zeros((len(rows), max(map(len, rows)), self.vocab_size), np.float32)
@@ -143,8 +143,8 @@ class Model:
         """Goes on with a prompt, greedily unless `sampling` (as in `trace`) says otherwise.
 
         :param stop: a text before which an answer ends, or several
-        :param edit: called once a step with its values, `t.index` 0 for the prompt, n for the n-th new token; `t.stop()` in it
-            ends the answers. They are those of a trace then
+        :param edit: called once per step with its values, `t.index` 0 for the prompt, n for the n-th new token; `t.stop()` in
+            it ends the answers. With an edit, the answers come from a trace
         :returns: a Generation, or a list of them for a batch
         """
         batch, stops = batch_of(self, prompts), texts("stop", stop)
@@ -160,7 +160,7 @@ class Model:
 
     def stream(self, prompt: PromptLike, max_new_tokens: int = 64, *, stop: str | Sequence[str] = (),
                edit: Edit | None = None, **sampling) -> Iterator[str]:
-        """As `generate`, of one prompt, in pieces of text as they come."""
+        """Like `generate`, for one prompt, in pieces of text as they come."""
         if is_batch(prompt):
             raise InvalidArgument("a batch can't be streamed; expected one prompt")
         batch, stops = batch_of(self, prompt), texts("stop", stop)
@@ -173,7 +173,7 @@ class Model:
     # --- what is done most often ---
 
     def project_on_vocab(self, stream) -> np.ndarray:
-        """What the stream would say if the model ended there: [..., hidden_size] through the final norm and lm_head,
+        """What the stream would predict if the model ended there: puts [..., hidden_size] through the final norm and lm_head;
         logits [..., vocab]."""
         stream = np.ascontiguousarray(stream, np.float32)
         if stream.shape[-1:] != (self.hidden_size,):
@@ -192,8 +192,9 @@ class Model:
     def patchscope(self, source: PromptLike, target: PromptLike, layers: int | Sequence[int] | None = None, *,
                    source_position: int = -1, target_position: int = -1,
                    target_layers: int | Sequence[int] | None = None) -> np.ndarray:
-        """Puts what a layer made of one token of `source` in the place of a token of `target` (after the same layer, or
-        `target_layers`), and lets the model go on: probabilities of the token after `target`, [layers, vocab]."""
+        """Takes the stream of one token of `source` after a layer, puts it in place of a token of `target` (after the same
+        layer, or `target_layers`), and lets the model go on. Returns the probabilities of the token after `target`, [layers,
+        vocab]."""
         return lens.patchscope(self, source, target, layers, source_position, target_position, target_layers)
 
     def collect_activations(self, prompts: Prompts, value: str | Sequence[str] = "layer_output",

@@ -12,7 +12,7 @@ _MODULES = {"self_attn", "linear_attn", "mlp", "block_sparse_moe"}
 def resolve(find, path: str):
     """The standard name of the value that `path` means, or None if it is a module on the way to some.
 
-    Raises Unavailable for what a block has not, AttributeError for what nothing has.
+    Raises Unavailable for a value that the block lacks, AttributeError for a name that no block has.
     """
     last = path.rsplit(".", 1)[-1]
     if path in ("model", "layers", "model.layers", "model.norm") or last in _MODULES:
@@ -22,21 +22,21 @@ def resolve(find, path: str):
     except NotFound as error:
         unknown = error
     try:
-        find(path + ".output")  # a module, then, of which that is one value
+        find(path + ".output")  # then it is a module, and that is one of its values
         return None
     except NotFound:
         raise AttributeError(str(unknown)) from None
 
 
 def names_in(resolve, names: list[str], path: str) -> list[str]:
-    """What can stand behind a path, for dir(). :param names: all standard ones"""
+    """The names that can follow a path, for dir(). :param names: all standard names"""
     if path in ("", "model"):
         return sorted({name.split(".")[0] for name in names})
     layer = ".".join(path.removeprefix("model.").split(".")[:2]) + "."
     found = set()
     for name in names:
         words = name.removeprefix(layer).split(".") if name.startswith(layer) else []
-        for n, word in enumerate(words):  # the checkpoint's modules hold what stands behind the standard ones
+        for n, word in enumerate(words):  # the checkpoint's modules have the values of the standard ones
             try:
                 resolve(".".join([path, *words[n:]]))
                 found.add(word)
@@ -46,7 +46,7 @@ def names_in(resolve, names: list[str], path: str) -> list[str]:
 
 
 class Node:
-    """A module of the model in one step of a trace. Its values are attributes: reading one waits until the pass has come to it;
+    """A module of the model in one step of a trace. Its values are attributes: reading one waits until the pass has reached it;
     assigning to one changes what the model goes on with. dir() lists them."""
 
     __slots__ = ("_view", "_path")
@@ -98,13 +98,13 @@ class Attention(Node):
 
     def state_after(self, token: int):
         """The KDA state [prompts, heads, head_dim (of keys), head_dim (of values)] after a token, counted from 0 (negative:
-        from the end). Where the trace is cut behind it (`cuts=[token + 1]`) or it is the last, that is `state_output`; else
-        the layer's `states` are formed for it."""
+        from the end). If the trace is cut after it (`cuts=[token + 1]`) or it is the last token, that is `state_output`; else
+        the layer computes its `states`."""
         return self._view._trace._state_after(self._path, token)
 
     def set_state_after(self, token: int, state) -> None:
-        """Puts a state in place of the one after `token`. The trace must be cut there (`cuts=[token + 1]`), so that what
-        follows reads it; the last token's is what generation goes on with."""
+        """Replaces the state after `token`. The trace must be cut there (`cuts=[token + 1]`), so that the tokens that follow
+        read it; generation goes on with the last token's state."""
         self._view._trace._set_state_after(self._path, token, state)
 
 

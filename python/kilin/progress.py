@@ -1,4 +1,4 @@
-"""A progress bar on stderr, for terminals alone."""
+"""A progress bar on stderr, for terminals only."""
 from __future__ import annotations
 
 import sys

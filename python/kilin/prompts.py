@@ -1,4 +1,4 @@
-"""What a prompt may be, and prompts with targets."""
+"""The forms that a prompt may have, and prompts with targets."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from .errors import InvalidArgument
 #: A text, or token ids.
 PromptLike = Union[str, Sequence[int], np.ndarray, "Prompt"]
 
-#: One, or a batch of them.
+#: One prompt, or a batch of them.
 Prompts = Union[PromptLike, Sequence[PromptLike]]
 
 
@@ -26,7 +26,7 @@ class Prompt:
 
     @classmethod
     def from_strings(cls, model, prompt: PromptLike, targets: Mapping[str, Union[str, Sequence[str]]]) -> "Prompt":
-        """Targets are words: of each the first token counts, as it is and with a space before it."""
+        """Targets are words. The first token of each counts, with and without a space before the word."""
         groups = {}
         for name, words in targets.items():
             words = texts(f"target {name!r}", words)
@@ -36,12 +36,12 @@ class Prompt:
         return cls(ids_of(model, prompt), groups, prompt if isinstance(prompt, str) else "")
 
     def has_no_collisions(self) -> bool:
-        """Whether no token stands in two groups."""
+        """Whether no token is in two groups."""
         ids = [i for group in self.targets.values() for i in set(group)]
         return len(ids) == len(set(ids))
 
     def probabilities(self, next_token_probs) -> dict[str, np.ndarray]:
-        """Probability of each group: of `next_token_probs` [..., vocab] the sum over its tokens, [...]."""
+        """Probability of each group: the sum of `next_token_probs` [..., vocab] over its tokens, [...]."""
         probs = np.asarray(next_token_probs)
         for name, ids in self.targets.items():
             for i in ids:
@@ -60,7 +60,7 @@ def ids_of(model, prompt: PromptLike) -> list[int]:
     ids = np.asarray(prompt)
     if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
         raise InvalidArgument(f"a prompt is {prompt!r:.80}; expected a text or a list of token ids")
-    for i in ids[(ids < 0) | (ids >= model.vocab_size)][:1]:  # here, where numbers beyond int32 are still what they are
+    for i in ids[(ids < 0) | (ids >= model.vocab_size)][:1]:  # checked here, before numbers beyond int32 would wrap
         raise InvalidArgument(f"token id {i} is outside of the vocabulary: 0 to {model.vocab_size - 1}")
     return [int(i) for i in ids]
 
@@ -69,12 +69,12 @@ def is_batch(prompts: Prompts) -> bool:
     """Whether this is a list of prompts, and not one."""
     if isinstance(prompts, (str, Prompt)):
         return False
-    if hasattr(prompts, "__array__"):  # of NumPy, or another library's tensor
+    if hasattr(prompts, "__array__"):  # a NumPy array, or another library's tensor
         return np.ndim(prompts) == 2
     return isinstance(prompts, Sequence) and any(not isinstance(p, (int, np.integer)) for p in prompts)
 
 
 def batch_of(model, prompts: Prompts) -> list[np.ndarray]:
-    """The ids of each prompt of a batch, or of the one that it is; int32."""
+    """The int32 ids of each prompt of a batch, or of a single prompt."""
     parts: list = list(prompts) if is_batch(prompts) else [prompts]  # type: ignore[arg-type]
     return [np.asarray(ids_of(model, p), np.int32) for p in parts]

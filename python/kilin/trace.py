@@ -6,7 +6,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from . import _kilin, paths
-from .arrays import Saved, Stand
+from .arrays import LiveValue, Saved
 from .checks import layers_of, numbers_for, numbers_of, text, whole_number
 from .errors import InvalidArgument, OutOfOrder
 
@@ -18,7 +18,8 @@ class _Stop(Exception):
 class StepView:
     """The values of one step, as attributes under their standard names and the checkpoint's own paths.
 
-    Arrays lead with the prompts: [B, S, ...], where S are the tokens of the step. `support()` lists all names with shapes.
+    The first axis of arrays is the prompts: [B, S, ...], where S are the tokens of the step. `support()` lists all names with
+    shapes.
     """
 
     def __init__(self, trace: "Trace", index: int):
@@ -51,8 +52,8 @@ class StepView:
         return sorted({*object.__dir__(self), "model", *self._names_in("")})
 
     def value(self, name: str) -> Any:
-        """The value of that name, such as "layers.3.layer_output": waits until the pass has come to it. An `Array`, or None:
-        a fresh prompt has no state_input."""
+        """The value of that name, such as "layers.3.layer_output": waits until the pass has reached it. An `Array`, or None for
+        the state_input of a fresh prompt."""
         return self._trace._wait(self._trace._model._core.find(text("the name", name)), self.index)
 
     def _get(self, path: str):
@@ -72,7 +73,7 @@ class StepView:
         return self._trace._model._names_in(path)
 
     def stop(self) -> None:
-        """Leaves the body of the `with`, or of the edit, and ends the pass where it stands."""
+        """Leaves the body of the `with`, or of the edit, and ends the pass where it is."""
         raise _Stop()
 
     # --- edits that take several values ---
@@ -94,7 +95,7 @@ class StepView:
             output[:, position] += addend
 
     def skip_layers(self, first: int, last: int) -> None:
-        """The stream after layer `last` becomes what it was before layer `first`, as if the layers first..last, both
+        """Replaces the stream after layer `last` by the stream before layer `first`, as if the layers first..last, both
         included, were not there. Negative numbers count from the last."""
         begin, end = layers_of(self._layers(), [first, last])
         if begin > end:
@@ -107,7 +108,7 @@ class StepView:
 
         :param layers: one or several; negative numbers count from the last
         :param mode: "reroute": their router logits become -inf, so that others take their place and weights are renormalised;
-            "zero": the choice stays, and their weights become 0
+            "zero": they stay chosen, and their weights become 0
         """
         if mode not in ("reroute", "zero"):
             raise InvalidArgument(f"mode is {mode!r}; expected 'reroute' or 'zero'")
@@ -115,7 +116,7 @@ class StepView:
         for layer in self._in_order(layers):
             mlp = self.layers[layer].mlp
             if mode == "reroute":
-                # The selection adds a bias to the sigmoid: one with a large bias may be chosen still, with a weight of 0.
+                # The selection adds a bias to the sigmoid: an expert with a large bias may still be chosen, with a weight of 0.
                 mlp.router_logits[..., chosen] = -np.inf
             else:
                 hit = np.isin(np.asarray(mlp.expert_indices), chosen)
@@ -124,12 +125,12 @@ class StepView:
 
 class Trace(StepView):
     """What `model.trace` gives. The body of the `with` runs interleaved with the forward pass: reading a value waits until the
-    pass has come to it, and the pass waits there until a later one is read. So values are read in the order of the pass.
+    pass has reached it, and the pass waits there until a later one is read. So values are read in the order of the pass.
 
-    After the block, `logits` and `next_token_probs` can still be read, in this order: the pass goes on to them then, and only
-    then. It keeps its memory until they are read, this object goes, or `close()`.
+    After the block, `logits` and `next_token_probs` can still be read, in this order; only then does the pass go on to them. It
+    keeps its memory until they are read, this object is deleted, or `close()` is called.
 
-    The trace's own attributes are those of step 0, the whole prompts unless they are cut, and behind the block those of the
+    The trace's own attributes are those of step 0 (the whole prompts unless they are cut), and after the block those of the
     last step. `step(n)` gives the others.
     """
 
@@ -142,9 +143,9 @@ class Trace(StepView):
         self._cuts = list(cuts)
         self._generates = new_tokens > 0
         self._order = model._order
-        self._stand: Stand | None = None
+        self._live: LiveValue | None = None
         self._at = (-1, -1)
-        self._after: dict[str, Saved] | None = None  # values read after the block, once it has ended
+        self._after: dict[str, Saved] | None = None  # values read after the block, once the block has ended
 
     @property
     def _trace(self) -> "Trace":
@@ -194,17 +195,17 @@ class Trace(StepView):
 
     @property
     def mask(self) -> np.ndarray:
-        """[B, S] bool: which rows of step 0 are tokens, and which are padding on the left of shorter prompts."""
+        """[B, S] bool: True where a row of step 0 is a token, False where it is padding on the left of a shorter prompt."""
         ends = [self._cuts[0] if self._cuts else length for length in self._lengths]
         return np.arange(max(ends)) >= max(ends) - np.asarray(ends)[:, None]
 
     @property
     def output_ids(self) -> list[list[int]]:
-        """New tokens by prompt, as far as they have come; all of them after the block."""
+        """New tokens made so far, by prompt; all of them after the block."""
         return self._output_ids if self._core is None else self._core.output_ids
 
     def close(self) -> None:
-        """Ends the pass where it stands, and gives its memory back. What was read stays as it was read."""
+        """Ends the pass where it is, and frees its memory. Values that were read stay valid."""
         self._leave()
         core, self._core = self._core, None
         if core is not None:
@@ -213,36 +214,36 @@ class Trace(StepView):
         if self._after is None:
             self._after = {}
 
-    # --- how values are come by ---
+    # --- how values are read ---
 
     def _wait(self, name: str, step: int) -> Any:
         if self._after is None:
-            stand = self._come_to(name, step)
-            return None if stand.is_blank else stand.array()
+            live = self._come_to(name, step)
+            return None if live.is_blank else live.array()
         if name in ("logits", "next_token_probs") and step == self._steps - 1:
             return self._after_block(name, self._after)
         raise OutOfOrder(f"{name} is out of order: the trace has ended; read it in the body of the with, and save() it")
 
     def _assign(self, name: str, step: int, value) -> None:
-        """array[...] = value, unless that is what stands there already, as after an in-place operator."""
+        """array[...] = value, unless value is that array already, as after an in-place operator."""
         if self._after is not None:
             raise OutOfOrder(f"{name} can't be written: the trace has ended; write in the body of the with")
-        stand = self._come_to(name, step)
-        array = stand.array()
+        live = self._come_to(name, step)
+        array = live.array()
         if isinstance(value, np.ndarray) and value.shape == array.shape and value.strides == array.strides \
                 and value.__array_interface__["data"][0] == array.__array_interface__["data"][0]:
             return
         if not array.flags.writeable:
             raise InvalidArgument(f"{name} can't be written: nothing is computed from it")
         array[...] = numbers_for(array, name, value)
-        stand.is_blank = False
+        live.is_blank = False
 
     def _parts(self, name: str, step: int = 0) -> list[np.ndarray]:
         """The value of each prompt without padding, in the model's memory: valid until the next value is read."""
-        stand = self._come_to(name, step)
-        if stand.is_blank:
+        live = self._come_to(name, step)
+        if live.is_blank:
             raise InvalidArgument(f"{name}: a fresh prompt has none")
-        return stand.parts
+        return live.parts
 
     def _after_block(self, name: str, after: dict[str, Saved]) -> Saved:
         if name not in after:
@@ -254,20 +255,20 @@ class Trace(StepView):
             self.close()
         return after[name]
 
-    def _come_to(self, name: str, step: int) -> Stand:
+    def _come_to(self, name: str, step: int) -> LiveValue:
         moment = (step, self._order[name])
-        if moment != self._at or self._stand is None:
+        if moment != self._at or self._live is None:
             if self._core is None:
                 raise OutOfOrder(f"{name} is out of order: the trace is closed")
             if step < self._steps and moment >= self._at:  # else the pass stays where it is, and says why
                 self._leave()
-            self._stand, self._at = Stand(name, *self._core.wait_for(name, step)), moment
-        return self._stand
+            self._live, self._at = LiveValue(name, *self._core.wait_for(name, step)), moment
+        return self._live
 
     def _leave(self) -> None:
-        stand, self._stand = self._stand, None
-        if stand is not None:
-            stand.leave()
+        live, self._live = self._live, None
+        if live is not None:
+            live.leave()
 
     # --- states between tokens ---
 

@@ -1,5 +1,5 @@
-// What the sizes of a model must satisfy, whichever file they come from. The bounds are ones that no such model comes near,
-// chosen so that the bytes of all weights together can't overflow 64 bits:
+// The bounds that a model's sizes must satisfy, whichever file they come from. No such model comes near them; they are chosen
+// so that the bytes of all weights together can't overflow 64 bits:
 // 3 x 2^17 hidden x 2^20 width x 2^18 experts x 4 bytes = 2^58.6.
 #pragma once
 
@@ -20,15 +20,15 @@ inline constexpr size_t kMaxLayers = 1024;
 inline constexpr size_t kMaxLayersTimesExperts = size_t{1} << 18;
 inline constexpr size_t kMaxPositions = std::numeric_limits<int32_t>::max();
 
-/// What a file calls the numbers that check_experts holds against each other, for its messages.
+/// A file's names of the numbers that check_experts compares, for its messages.
 struct ExpertKeys {
   std::string_view layers, experts, experts_per_token, groups, groups_per_token;
 };
 
-/// Widths that are products of two sizes. @pre each size is at most kMaxWidth. @throws Corrupt
+/// Checks the widths that are products of two sizes. @pre each size is at most kMaxWidth. @throws Corrupt
 void check_widths(const ConfigReader& in, const ModelConfig& c);
 
-/// Numbers of experts, of those a token takes, and of groups. @pre each is at least 1. @throws Corrupt
+/// Checks the numbers of experts, of experts per token, and of groups. @pre each is at least 1. @throws Corrupt
 void check_experts(const ConfigReader& in, const ModelConfig& c, const ExpertKeys& keys);
 
 }  // namespace kilin

@@ -50,7 +50,7 @@ std::vector<std::pair<std::string_view, const Json*>> ConfigReader::present(Spel
   return found;
 }
 
-// Converts what stands under each spelling; all must give the same.
+// Converts the value under each spelling; all must give the same result.
 template <typename Convert>
 auto ConfigReader::agreed(Spellings key, Convert convert) const
     -> std::optional<decltype(convert(std::string_view(), std::declval<const Json&>()))> {

@@ -39,7 +39,7 @@ class ConfigReader {
   std::optional<std::vector<size_t>> optional_sizes(std::string_view key, uint64_t min, uint64_t max) const;
   std::optional<std::vector<std::string>> optional_strings(std::string_view key) const;
 
-  /// The value as it stands, null too; nullptr if the key is absent.
+  /// The value as it is, null included; nullptr if the key is absent.
   const Json* find(std::string_view key) const;
 
   template <typename... Args>

@@ -40,7 +40,7 @@ std::optional<std::vector<AttentionKind>> kinds_from_lists(const ConfigReader& i
   return result;
 }
 
-// One word a layer, under a key that transformers writes. `kind_of` gives nothing for a word that is not known.
+// Reads one word per layer from a key that transformers writes. `kind_of` gives nothing for an unknown word.
 template <typename Kind, typename KindOf>
 std::optional<std::vector<Kind>> kinds_from_words(const ConfigReader& in, std::string_view key, size_t layers, KindOf kind_of,
                                                   std::string_view known) {
@@ -103,7 +103,7 @@ std::vector<FeedForwardKind> read_feed_forward_kinds(const ConfigReader& in, siz
   if (first || !words) {
     if (!first)
       in.missing({kFirst, kWords}, fmt::format("the number of dense layers before the first with experts, 0..{}", layers));
-    // transformers' own class knows no moe_layer_freq: beside mlp_layer_types it may be absent.
+    // transformers' own class has no moe_layer_freq, so it may be absent if mlp_layer_types is there.
     if (!every && !words) in.missing({kEvery}, "1, or n for experts in every n-th layer");
     numbers.emplace();
     for (size_t layer = 0; layer < layers; ++layer)

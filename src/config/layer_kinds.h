@@ -1,4 +1,4 @@
-// Which attention and which feed-forward each layer has, from the two ways in which config.json says it.
+// Which attention and which feed-forward each layer has, from either form of config.json.
 #pragma once
 
 #include <vector>

@@ -29,14 +29,14 @@ void read_mla(const ConfigReader& in, ModelConfig& c) {
   c.qk_nope_head_dim = in.size({"qk_nope_head_dim"}, 1, kMaxWidth);
   c.qk_rope_head_dim = in.size({"qk_rope_head_dim"}, 1, kMaxWidth);
   c.v_head_dim = in.size({"v_head_dim"}, 1, kMaxWidth);
-  // Latent attention keeps no keys a head, so that another number of them would mean another model.
+  // Latent attention keeps no keys per head; another number of key-value heads would mean another model.
   const auto kv_heads = in.optional_size({"num_key_value_heads"}, 1, kMaxWidth);
   if (kv_heads && *kv_heads != c.num_attention_heads)
     in.unsupported("key 'num_key_value_heads' is {}; expected {}, as num_attention_heads", *kv_heads, c.num_attention_heads);
 }
 
 void read_kda(const ConfigReader& in, ModelConfig& c) {
-  // Kilin's states are square by head, as the published model's; transformers can write keys and values apart.
+  // Kilin's states are square, as the published model's are; transformers can give keys and values different sizes.
   const std::array<std::pair<std::string_view, std::string_view>, 2> equal = {
       {{"linear_key_head_dim", "linear_value_head_dim"}, {"linear_num_key_heads", "linear_num_value_heads"}}};
   for (const auto& [keys, values] : equal) {

@@ -53,7 +53,7 @@ struct ModelConfig {
   std::vector<int32_t> eos_token_ids;  ///< at least one from config.json; a GGUF file without a tokeniser names none
   std::optional<int32_t> bos_token_id;
   std::optional<int32_t> pad_token_id;
-  std::string dtype;  ///< "bfloat16", ...: what the file says of its weights; empty if it says nothing
+  std::string dtype;  ///< "bfloat16", ...: the file's word for its weights' type; empty if it has none
 
   bool is_kda(size_t layer) const { return attention_kinds[layer] == AttentionKind::Kda; }
   bool is_mla(size_t layer) const { return attention_kinds[layer] == AttentionKind::Mla; }
@@ -76,8 +76,8 @@ struct ModelConfig {
 
   /// Reads the published form and transformers' own (layer_types, n_group, linear_head_dim, ...). A key may stand under several
   /// of its names if they agree.
-  /// @param source names the text in errors. @throws Corrupt for what is missing, contradictory, of a wrong type or out of
-  /// range; Unsupported for a model that Kilin does not run. Every message names the key, its value and what was expected.
+  /// @param source names the text in errors. @throws Corrupt for a value that is missing, contradictory, of a wrong type or out
+  /// of range; Unsupported for a model that Kilin does not run. Every message names the key, its value and what was expected.
   static ModelConfig parse(std::string_view text, const std::string& source);
 };
 

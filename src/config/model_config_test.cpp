@@ -153,7 +153,7 @@ TEST(ModelConfig, EveryKeyThatMattersIsMissedByName) {
   }
 }
 
-// What config.json says that has no bearing may go.
+// Keys of config.json that do not change the model may be missing.
 TEST(ModelConfig, KeysWithoutBearingMayBeAbsent) {
   for (const char* key :
        {"auto_map", "head_dim", "initializer_range", "num_key_value_heads", "num_nextn_predict_layers", "q_lora_rank",

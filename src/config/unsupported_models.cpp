@@ -21,7 +21,8 @@ void check_architecture(const ConfigReader& in) {
   if (type != "kimi_linear") in.unsupported("key 'model_type' is '{}'; expected 'kimi_linear'", printable(type));
 }
 
-// Kimi K3's text part calls itself kimi_linear too, with more keys. transformers writes some of them, neutral, for every model.
+// Kimi K3's text part also calls itself kimi_linear, and has more keys. transformers writes some of these, with neutral values,
+// for every model.
 void check_kimi_k3(const ConfigReader& in) {
   for (const std::string_view inside : {"", "linear_attn_config."})
     for (const std::string_view key :
@@ -40,7 +41,7 @@ void check_kimi_k3(const ConfigReader& in) {
         shown(*dense));
 }
 
-// Everything inside linear_attn_config shapes the recurrence, so that what is not known there can't be passed over.
+// Everything inside linear_attn_config changes the recurrence, so unknown keys there can't be ignored.
 void check_linear_attn_config(const ConfigReader& in) {
   const Json* config = in.find("linear_attn_config");
   if (config == nullptr || config->is_null()) return;
@@ -67,13 +68,13 @@ void check_quantization(const ConfigReader& in) {
 }
 
 void check_attention(const ConfigReader& in, bool transformers_form) {
-  // transformers' own class of this model knows no rotary embeddings and has no such key.
+  // transformers' own class of this model has no rotary embeddings and no such key.
   const auto nope = transformers_form ? in.optional_boolean({"mla_use_nope"}) : in.boolean({"mla_use_nope"});
   if (nope == false) in.unsupported("key 'mla_use_nope' is false; expected true: Kilin has no rotary embeddings");
   const Json* q_lora = in.find("q_lora_rank");
   if (q_lora != nullptr && !q_lora->is_null())
     in.unsupported("key 'q_lora_rank' is {}; expected null: Kilin has no q_a_proj and q_b_proj", shown(*q_lora));
-  // No channel is rotated, so that rope_theta says nothing; but a scaling also changes the softmax's scale where it is known.
+  // No channel is rotated, so rope_theta has no effect; but elsewhere a rope scaling also changes the scale of the softmax.
   for (const std::string_view key : {"rope_scaling", "rope_parameters"}) {
     const Json* rope = in.find(key);
     if (rope == nullptr || rope->is_null()) continue;

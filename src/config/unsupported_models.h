@@ -1,4 +1,4 @@
-// Models that look like Kimi-Linear and are another: refused by the key that says so, never run as if they were.
+// Refuses models that look like Kimi-Linear but are not, naming the key that shows it, rather than running them wrongly.
 #pragma once
 
 #include "config/config_reader.h"

@@ -9,8 +9,8 @@ namespace {
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 
-// The `count` best of value[0, n) get chosen = true. The first one left is never passed over for a NaN or an equal: whatever
-// the values, exactly `count` are chosen.
+// Sets chosen = true for the `count` best of value[0, n), starting from all false. Exactly `count` are chosen whatever the
+// values: the first candidate left is only replaced by a strictly larger one, never by a NaN or an equal.
 void choose_best(const float* value, size_t n, size_t count, bool* chosen) {
   std::fill_n(chosen, n, false);
   for (size_t c = 0; c < count; ++c) {

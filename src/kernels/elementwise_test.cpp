@@ -20,7 +20,7 @@ using testing::Random;
 
 constexpr double kTolerance = 1e-6;
 
-// Runs `op` of every form on equal inputs and compares what it made with the naive form's.
+// Runs `op` of every form on equal inputs and compares its output with the naive form's.
 void expect_like_naive(size_t rows, size_t cols, uint64_t seed, double tolerance,
                        const std::function<void(const KernelTable&, Random&, Matrix&)>& op) {
   Random naive_random(seed);

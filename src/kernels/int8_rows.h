@@ -1,4 +1,4 @@
-// Activations as int8: what the integer products read.
+// Activations quantised to int8, which the integer products read.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,10 @@
 
 namespace kilin {
 
-/// Columns that share one activation scale. It divides every rank's share of a row, so that a scale depends on no rank.
+/// Columns that share one activation scale. It divides every rank's share of a row, so that scales do not depend on the number
+/// of ranks.
 inline constexpr size_t kInt8Group = 256;
-/// Columns a sum of `Int8Rows::sums` is over.
+/// Columns that each of `Int8Rows::sums` adds up.
 inline constexpr size_t kInt8SumGroup = 16;
 
 /// x[t, k] is about values[t, k] * scales[t, k / 256]; `quantize_rows` writes them and `matmul_int8` reads them.
@@ -26,7 +27,7 @@ struct Int8Rows {
   }
 };
 
-/// Below this magnitude a whole group counts as zero: 127 / magnitude must stay finite.
+/// A group whose largest magnitude is below this counts as zero: 127 / magnitude must stay finite.
 inline constexpr float kInt8LeastMagnitude = 0x1p-100f;
 
 }  // namespace kilin

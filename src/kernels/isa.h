@@ -1,4 +1,4 @@
-// The tables of single instruction sets, and what a test needs of their inside.
+// The tables of the single instruction sets, and the internals that tests need.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct MathTable {
   void (*sigmoid)(const float* x, size_t n, float* out);
 };
 
-/// nullptr where this build has none for `isa`. Calling into one needs a CPU that supports it; see `supports`.
+/// nullptr if this build has none for `isa`. Call its functions only on a CPU that supports it; see `supports`.
 const KernelTable* kernels_of(Isa isa);
 const MathTable* math_of(Isa isa);
 
@@ -48,7 +48,7 @@ extern const MathTable kMath;
 extern const PeakTable kPeaks;
 }  // namespace avx512_vnni
 namespace avx512_bf16 {
-const KernelTable& kernels();  // avx512_vnni::kKernels but for the ops that bf16 instructions make faster
+const KernelTable& kernels();  // avx512_vnni::kKernels except for the ops that bf16 instructions make faster
 }  // namespace avx512_bf16
 #endif
 

@@ -1,5 +1,5 @@
-// AVX-512 with VNNI and BF16: products of bf16 in one instruction a pair. All else is AVX-512 VNNI's, compiled there: a copy of
-// every kernel for the two ops that differ would only be more to compile, to test and to load.
+// AVX-512 with VNNI and BF16: products of bf16 in one instruction a pair. All other kernels are those of AVX-512 VNNI, compiled
+// there: only two ops differ, and a copy of every other kernel would only be more to compile, to test and to load.
 #if defined(__x86_64__)
 
 #include <immintrin.h>
@@ -14,13 +14,13 @@ inline constexpr size_t kDotRows = 6, kDotColumns = 4, kScoreRows = 8;
 
 #include "kernels/generic/vec_avx512.inl"
 
-#include "kernels/generic/bf16_pair_products_avx512.inl"
+#include "kernels/generic/bf16_dot_avx512_bf16.inl"
 
 #include "kernels/generic/math.inl"
 
 #include "kernels/generic/vector_steps.inl"
 
-#include "kernels/generic/register_tile.inl"
+#include "kernels/generic/register_tiles.inl"
 
 #include "kernels/generic/prefetch.inl"
 

@@ -1,4 +1,4 @@
-// For every CPU: vectors of four.
+// For every CPU: vectors of four floats.
 #include "kernels/generic/includes.h"
 
 namespace kilin::scalar {

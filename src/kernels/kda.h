@@ -8,7 +8,7 @@
 
 namespace kilin {
 
-/// KDA's absolute grid: chunks end at multiples of this many tokens, counted from the sequence's first.
+/// Chunks end at multiples of this many tokens, counted from the sequence's first token.
 inline constexpr size_t kKdaChunk = 64;
 
 /// States are stored in panels of this many value channels: [ceil(V / 16)][K][16] a head, missing channels zero.
@@ -19,12 +19,12 @@ constexpr size_t kda_state_floats(size_t key_dim, size_t value_dim) {
   return (value_dim + kKdaPanel - 1) / kKdaPanel * kKdaPanel * key_dim;
 }
 
-/// Where element (k, v) of a head's [K, V] state stands in its panels.
+/// The index of element (k, v) of a head's [K, V] state in its panels.
 constexpr size_t kda_state_index(size_t key_dim, size_t k, size_t v) {
   return (v / kKdaPanel * key_dim + k) * kKdaPanel + v % kKdaPanel;
 }
 
-/// A copy of the state that chunk_kda is to leave on its way.
+/// A copy of the state that chunk_kda shall make when it reaches a position.
 struct KdaSnapshot {
   size_t position;  ///< absolute; a multiple of kKdaChunk with start < position <= start + T
   float* state;     ///< kda_state_floats(K, V) floats: the state after all tokens before `position`
@@ -34,7 +34,7 @@ struct KdaSnapshot {
 ///   S = diag(exp(g_t)) S;   S += k_t (beta_t (v_t - S^T k_t))^T;   o_t = S^T q_t
 /// (the state first decays, then is corrected, then read: Kimi Linear, section 3; golden/README.md, section 1).
 ///
-/// T = 0 leaves `state` alone, bit for bit. K and V are free and need not be equal nor powers of two.
+/// T = 0 leaves `state` unchanged, bit for bit. K and V may be any sizes, equal or not.
 struct KdaHead {
   MatView<const float> q;  ///< [T, K] after l2_norm, scaled by K^-0.5
   MatView<const float> k;  ///< [T, K] after l2_norm

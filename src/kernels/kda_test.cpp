@@ -47,7 +47,7 @@ struct Result {
   std::vector<float> state;
 };
 
-// Rows [begin, end) of the inputs on `state`, whose first row stands at position `start`.
+// Runs rows [begin, end) of the inputs on `state`; the first of them has position `start`.
 std::vector<float> run_rows(Kernel kernel, const Inputs& in, size_t begin, size_t end, size_t start, std::vector<float>& state,
                             std::span<const KdaSnapshot> snapshots = {}) {
   Matrix out(end - begin, in.V);
@@ -198,7 +198,7 @@ TEST(ChunkKda, SnapshotsAreTheStatesOfShorterCallsAndChangeNothing) {
     for (size_t start : {0, 40, 64}) {
       const Inputs in(230, 18, 35, start);
       const Result plain = run(form.table.chunk_kda, in, start);
-      // Not every boundary, and the last may be the end.
+      // Not every boundary gets one, and the last may be at the end.
       std::vector<size_t> positions;
       for (size_t p = start / 64 * 64 + 64; p <= start + in.T; p += start == 40 ? 64 : 128) positions.push_back(p);
       std::vector<std::vector<float>> states(positions.size(), std::vector<float>(in.state.size()));

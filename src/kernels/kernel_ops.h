@@ -1,4 +1,5 @@
-// The list of ops by name: what KILIN_NAIVE takes and `kilin info` prints. A test and the assertion below hold it complete.
+// The list of ops by name, as KILIN_NAIVE takes them and `kilin info` prints them. A test and the assertion below keep it
+// complete.
 #pragma once
 
 #include <string_view>

@@ -1,17 +1,16 @@
-// The doors of all kernels: plain function pointers, one table an instruction set, picked once at start. Nothing above this
-// table knows which form runs.
+// The interface of all kernels: plain function pointers, one table per instruction set, picked once at start. Callers do not
+// know which form runs.
 //
 // A kernel works on one thread, on the rows, heads or tiles that it is given; callers share the work among threads. It does not
-// allocate and does not throw, as its type says, and gives every output the same bytes whatever else is computed in the same
-// call:
-//   - one output's reduction is one chain whose order depends on the shape alone, never on how many rows come along;
+// allocate, does not throw (its type says so), and gives every output the same bytes whatever else the same call computes:
+// - one output's reduction is one chain whose order depends on the shape alone, never on the number of rows;
 //   - vector tails are masked into the same chain;
 //   - exp, log and sigmoid are Kilin's own (generic/math.inl), never libm's.
 //
 // A new op is a member here, a line in kernel_ops.h, a naive form with its line in naive/table.cpp, and a generic form with its
-// line in generic/table.inl: what is forgotten does not compile. A new instruction set is a name in Isa, a generic/vec_*.inl
-// and its dot products (dot_*.inl), an isa_*.cpp and its lines in isa.cpp. One that makes only some ops better takes the table
-// of the set below it, and puts those in (isa_avx512_bf16.cpp).
+// line in generic/table.inl: forgetting one does not compile. A new instruction set is a name in Isa, a generic/vec_*.inl and
+// its dot products (dot_*.inl), an isa_*.cpp and its lines in isa.cpp. A set that improves only some ops copies the table of
+// the set below it and replaces those (isa_avx512_bf16.cpp).
 //
 // All matrices are fp32 and row-major unless said otherwise. "In place" means that in and out may be the same matrix.
 #pragma once
@@ -40,7 +39,7 @@ inline constexpr std::array kIsas = {Isa::Scalar, Isa::Avx2, Isa::Avx2Vnni, Isa:
 /// "scalar", "avx2", "avx2+vnni", "avx512", "avx512+vnni", "avx512+bf16" (VNNI too): the names that KILIN_ISA takes
 std::string_view to_string(Isa isa);
 
-/// What `route` and `causal_conv_silu` take at most: they keep a row of experts, or a channel's weights, on the stack.
+/// Limits of `route` and `causal_conv_silu`, which keep a row of experts, or a channel's weights, on the stack.
 inline constexpr size_t kMaxExperts = 4096;
 inline constexpr size_t kMaxConvWidth = 16;
 
@@ -56,48 +55,48 @@ struct RouteParams {
 struct KernelTable {
   Isa isa = Isa::Scalar;
 
-  /// y[m, n] = sum_k x[m, k] w[n, k] for all rows m of x and n in [begin, end). One chain over k an output, fused where the set
-  /// can. x [M, K]; w [N, K] of a DType, or blocks in panels, whose weights are those of dequantize_row, k ascending; y [M, N]
-  /// (its stride may be larger: a slice of a wider matrix). x and y do not overlap.
+  /// y[m, n] = sum_k x[m, k] w[n, k] for all rows m of x and n in [begin, end). One chain over k per output, fused where the
+  /// set has fma. x [M, K]; w [N, K] of a DType, or blocks in panels, whose weights are those of dequantize_row, k ascending; y
+  /// [M, N] (its stride may be larger: a slice of a wider matrix). x and y do not overlap.
   void (*matmul)(const PackedMatrix& w, MatView<const float> x, size_t begin, size_t end, MatView<float> y) noexcept;
 
   /// x as int8 by groups of 256 columns, the last of a row perhaps shorter: scale = largest magnitude / 127; value = x * (127 /
   /// largest magnitude), rounded to nearest, ties to even. Every form gives the same bytes. A group with an infinity or a NaN
-  /// gets the scale NaN, so that every product with it is one; a group below kInt8LeastMagnitude gets the scale 0. The values
-  /// of both are 0. x [T, K]; out of as many rows and columns.
+  /// gets the scale NaN, so that every product with it is NaN; a group below kInt8LeastMagnitude gets the scale 0. The values
+  /// of both are 0. x [T, K]; out has as many rows and columns.
   void (*quantize_rows)(MatView<const float> x, const Int8Rows& out) noexcept;
 
-  /// matmul with what quantize_rows wrote instead of x; w in panels. One chain an output, over groups G of 256 columns
+  /// Like matmul, with x replaced by what quantize_rows wrote; w in panels. One chain per output, over groups G of 256 columns
   /// ascending:
   ///   f = 0
   ///   for every weight group s of G, ascending:   f = fma(d * scales[s], float(sum over s of code_value * value), f)
   ///   for every weight block b of G, if offsets:  f = fma(dmin, float(sum over groups s of b: offsets[s] * sum(values)), f)
   ///   y = fma(activation scale of G, f, y)
-  /// from y = 0. The inner sums are exact integers. Same bytes in every form whose fma rounds once: all but scalar.
+  /// from y = 0. The inner sums are exact integers. Every form whose fma rounds once (all but scalar) gives the same bytes.
   void (*matmul_int8)(const PackedMatrix& w, const Int8Rows& x, size_t begin, size_t end, MatView<float> y) noexcept;
 
-  /// matmul with what round_to_bf16 wrote instead of x; w [N, K] of bf16, by row. One output: W lanes, where W is the set's
-  /// width in floats (naive: 1), each a chain over its pairs of columns k, k + 1 for k = 2 lane, 2 (lane + W), ...:
+  /// Like matmul, with x replaced by what round_to_bf16 wrote; w [N, K] of bf16, by row. An output has W lanes, where W is the
+  /// set's width in floats (naive: 1), each a chain over its pairs of columns k, k + 1 for k = 2 lane, 2 (lane + W), ...:
   ///   f = fma(x[k], w[k], fma(x[k + 1], w[k + 1], f))   from f = 0; columns beyond K count as 0
-  /// then the sum over the lanes. vdpbf16ps does the same, so that the three sets with AVX-512 give the same bytes, as long as
-  /// nothing is subnormal: it takes and leaves 0 for that, always. Products of bf16 are exact in fp32: to what round_to_bf16
-  /// lost, at most 2^-8 of |x| |w|, a product adds no more than matmul does.
+  /// then the sum over the lanes. vdpbf16ps does the same, so that the three sets with AVX-512 give the same bytes as long as
+  /// nothing is subnormal: it always reads and writes subnormals as 0. Products of bf16 are exact in fp32: beside the error of
+  /// round_to_bf16, at most 2^-8 of |x| |w|, there is no more error than in matmul.
   void (*matmul_bf16)(const PackedMatrix& w, MatView<const bf16> x, size_t begin, size_t end, MatView<float> y) noexcept;
 
   /// y[m, k] = sum_n x[m, n] w[n, k], n ascending: the product with w itself where matmul takes its transpose (absorbed MLA).
   /// x [M, N]; w [N, K] of a DType; y [M, K].
   void (*matmul_transposed)(const PackedMatrix& w, MatView<const float> x, MatView<float> y) noexcept;
 
-  /// out[i] = row ids[i] of the table as fp32. The table's elements or blocks stand by row. @pre every id < table.rows()
+  /// out[i] = row ids[i] of the table as fp32. The table stores elements or blocks by row. @pre every id < table.rows()
   void (*gather_rows)(const PackedMatrix& table, std::span<const int32_t> ids, MatView<float> out) noexcept;
 
-  /// out = x rounded to the nearest bfloat16, ties to even; a NaN stays one. Every form gives the same bytes.
+  /// out = x rounded to the nearest bfloat16, ties to even; a NaN stays NaN. Every form gives the same bytes.
   void (*round_to_bf16)(MatView<const float> x, MatView<bf16> out) noexcept;
 
   /// out += x.
   void (*add)(MatView<const float> x, MatView<float> out) noexcept;
 
-  /// out += scale * x over n values: how experts are summed.
+  /// out += scale * x over n values; sums the experts.
   void (*add_scaled)(const float* x, float scale, size_t n, float* out) noexcept;
 
   /// out = x * rsqrt(mean(x^2) + eps) * weight, by row. weight [cols] fp32. In place.
@@ -152,18 +151,18 @@ struct KernelTable {
   void (*exp_shifted)(const float* x, size_t n, float max, float scale, float* p) noexcept;
 };
 
-/// What was asked for by name: KILIN_ISA and KILIN_NAIVE, or the same two strings from anywhere else.
+/// The kernels that somebody asked for by name: KILIN_ISA and KILIN_NAIVE, or the same two strings from elsewhere.
 struct KernelChoice {
   std::string isa;    ///< one of the names of Isa, or empty for the best that the CPU has
-  std::string naive;  ///< ops, separated by commas, that shall run in their naive form; "all" for every one
+  std::string naive;  ///< ops to run in their naive form, separated by commas; "all" for every op
   static KernelChoice from_environment();
 };
 
 /// The table for this CPU. @throws InvalidArgument for an unknown name, listing the known ones; Unsupported for an instruction
-/// set that the CPU has not.
+/// set that the CPU lacks.
 KernelTable select_kernels(const CpuInfo& cpu, const KernelChoice& choice);
 
-/// The scalar, obvious form of every op: what tests hold the others against.
+/// The scalar, obvious form of every op, which tests compare the others with.
 const KernelTable& naive_kernels();
 
 /// Op names in the table's order with the form that `table` holds ("avx512", "naive", ...), for `kilin info`.

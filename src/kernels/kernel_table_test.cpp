@@ -33,7 +33,7 @@ TEST(KernelOps, NameEveryPointerOfTheTableOnce) {
     EXPECT_NE(table.*op.member, nullptr) << op.name << " stands twice";
     table.*op.member = nullptr;
   });
-  // What the list emptied must be the whole table.
+  // Clearing every op of the list must clear the whole table.
   KernelTable empty{};
   for_each_kernel_op([&](const auto& op) { EXPECT_EQ(table.*op.member, empty.*op.member); });
   EXPECT_EQ(names.size() * sizeof(void (*)()) + sizeof(void*), sizeof(KernelTable));

@@ -21,15 +21,15 @@ constexpr float kMostCode = 127;
 
 size_t groups_of(size_t width) { return width / kLatentGroup + (width % kLatentGroup != 0); }
 
-// Up to 16 significant bits: 127 times the result is exact, and /127 gives it back. Of the largest numbers down, so that it
-// does not overflow.
+// Rounds up to 16 significant bits, so that 127 times the result is exact and /127 gives it back. The largest numbers are
+// rounded down, so that they do not overflow.
 float with_16_bits(float x) {
   constexpr uint32_t kDropped = 0xff;
   const auto without = [](uint32_t bits) { return std::bit_cast<float>(bits & ~kDropped); };
   return std::min(without(std::bit_cast<uint32_t>(x) + kDropped), without(std::bit_cast<uint32_t>(FLT_MAX / kMostCode)));
 }
 
-// 0 where all values are too small to be told from 0, NaN where one is no number.
+// 0 if all values are too small to tell from 0, NaN if one is not finite.
 float scale_of(const float* x, size_t n) {
   float largest = 0, nan_if_not_finite = 0;
   for (size_t i = 0; i < n; ++i) {
@@ -41,8 +41,8 @@ float scale_of(const float* x, size_t n) {
   return scale < FLT_MIN ? 0.0f : with_16_bits(scale);
 }
 
-// Adding 1.5 x 2^23 rounds to the nearest whole number, ties to even, and leaves it in the low bits: a loop that every compiler
-// turns into vectors, which one over lrint is not.
+// Adding 1.5 x 2^23 rounds to the nearest whole number, ties to even, and leaves it in the low bits: every compiler vectorises
+// such a loop, but not one over lrint.
 int8_t code_of(float x) { return static_cast<int8_t>(std::bit_cast<uint32_t>(x + 12582912.0f)); }
 
 void store_q8(const float* from, size_t width, std::byte* to) {

@@ -16,7 +16,8 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 using Function = void (*)(const float*, size_t, float*);
 
-// The distance in ulps of fp32 at `truth`. A result below the normal range may be flushed: anything within it is as good.
+// The distance in ulps of fp32 at `truth`. A result below the normal range may be flushed to zero, so any value in that range
+// counts as right.
 double ulps(float value, double truth) {
   constexpr double kSmallestNormal = std::numeric_limits<float>::min();
   const double distance = std::fabs(static_cast<double>(value) - truth);

@@ -13,7 +13,7 @@ using testing::Form;
 using testing::Matrix;
 using testing::Random;
 
-// Random elements at an address that is a multiple of an element only, rows `gap` elements apart.
+// Random elements, aligned to one element only, with `gap` elements between rows.
 class Halves {
  public:
   Halves(size_t rows, size_t cols, size_t gap, Random& random)
@@ -41,7 +41,7 @@ std::vector<float> product(const Halves& w, const Halves& x) {
   return y;
 }
 
-// Products of bf16 are exact in fp32: what differs from the truth is the sums alone, as with fp32 rows.
+// Products of bf16 are exact in fp32: only the sums round, as with fp32 rows.
 constexpr double kTolerance = 2e-6;
 
 TEST(MatmulBf16, AgreesWithDoubleForAllSmallShapes) {
@@ -108,7 +108,7 @@ TEST(MatmulBf16, BlocksOfRowsThatOutgrowTheCacheGiveTheSameBytes) {
   }
 }
 
-// What the door promises of vdpbf16ps: two fused steps, the odd column first.
+// kernel_table.h says this of vdpbf16ps: two fused steps, the odd column first.
 TEST(MatmulBf16, TheInstructionGivesTheBytesOfFusedMultiplyAdds) {
   const CpuInfo cpu = CpuInfo::detect();
   if (kernels_of(Isa::Avx512Bf16) == nullptr || !supports(cpu, Isa::Avx512Bf16)) GTEST_SKIP() << "this CPU has no avx512+bf16";

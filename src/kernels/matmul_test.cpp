@@ -16,7 +16,7 @@ using testing::Random;
 
 constexpr DType kFormats[] = {DType::f32, DType::f16, DType::bf16};
 
-// Weights in one format, at an address that is a multiple of an element only, and their values in double.
+// Weights in one format, aligned to one element only, and their values in double.
 struct Weights {
   Weights(DType format, size_t rows, size_t cols, Random& random) : values(rows * cols), bytes(4 + values.size() * 4) {
     const size_t size = format == DType::f32 ? 4 : 2;

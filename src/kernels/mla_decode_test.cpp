@@ -27,7 +27,7 @@ struct Decode {
         random(seed),
         q_latent(heads, rank, random, -2, 2),
         q_rope(heads, rope, random, -2, 2) {
-    // Each page ends where its last row does, so that a sanitiser sees what is read beyond it.
+    // Each page ends with its last row, so that a sanitiser sees a read beyond it.
     for (size_t s = 0; s < keys; ++s) {
       if (s % kMlaPage == 0) pages.emplace_back(std::min(kMlaPage, keys - s) * row_bytes);
       const std::vector<float> row = random.vector(rank + rope);
@@ -116,7 +116,7 @@ TEST(MlaDecodeBlock, AgreesWithDoubleForEveryKindOfLatents) {
     }
 }
 
-// What a table holds for latents of bf16 where queries may be rounded. Sets without products of bf16 round nothing.
+// The op for latents of bf16, which may round queries. Sets without products of bf16 round nothing.
 constexpr DecodeKernel kBf16 = &KernelTable::mla_decode_block_bf16;
 
 bool rounds_to_bf16(const Form& form) { return form.table.mla_decode_block_bf16 != form.table.mla_decode_block; }
@@ -153,7 +153,7 @@ TEST(MlaDecodeBlockBf16, RoundsNothingButQueriesAndExponentials) {
   }
 }
 
-// A table whose own exponential falls on the other side of a rounding has another last bit there.
+// Where a table's own exponential rounds the other way, the last bit differs.
 TEST(MlaDecodeBlockBf16, AgreesWithTheNaiveFormUpToFewRoundings) {
   for (const Decode& in : bf16_cases()) {
     const Partial expected = decode({"naive", naive_kernels()}, in, 0, in.heads, kBf16);

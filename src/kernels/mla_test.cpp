@@ -39,7 +39,7 @@ struct Extend {
   float scale() const { return 1 / std::sqrt(static_cast<float>(nope + rope)); }
 };
 
-// What extend blocks leave of rows [begin, end), normalised. All positions are told `shift` further on.
+// The normalised result of extend blocks for rows [begin, end). All positions are shifted by `shift`.
 std::vector<float> attend(const Form& form, const Extend& in, size_t begin, size_t end, size_t shift = 0) {
   constexpr size_t kStride = 3;
   const size_t rows = end - begin;

@@ -11,10 +11,10 @@ namespace kilin {
 
 /// A weight matrix W of [rows, cols] = [out_features, in_features], as the checkpoint stores linear layers: y = x W^T.
 ///
-/// Elements of a DType stand row by row as in the checkpoint, so that they are used where the file is mapped. Blocks stand row
-/// by row too where single rows are gathered (the embedding), and in panels of 16 rows where products read them
-/// (quant/panels.h). It refers to bytes that a mapped file or a Tensor owns and which must outlive it. Rows need not be aligned
-/// to more than their element; panels start at multiples of 64 bytes.
+/// Elements of a DType are stored row by row as in the checkpoint, so that they are used where the file is mapped. Blocks are
+/// stored row by row where single rows are gathered (the embedding), and in panels of 16 rows where products read them
+/// (quant/panels.h). A PackedMatrix does not own its bytes: the mapped file or Tensor that does must outlive it. Rows need only
+/// be aligned to their element; panels start at multiples of 64 bytes.
 class PackedMatrix {
  public:
   enum class Layout : uint8_t { Rows, Panels };
@@ -23,7 +23,7 @@ class PackedMatrix {
   PackedMatrix(StorageFormat format, size_t rows, size_t cols, const void* data)
       : data_(static_cast<const std::byte*>(data)), rows_(rows), cols_(cols), format_(format) {}
 
-  /// @param data of panel_bytes(format, rows, cols) bytes that pack_panel wrote, a panel after the other
+  /// @param data panel_bytes(format, rows, cols) bytes that pack_panel wrote, one panel after the other
   static PackedMatrix of_panels(BlockFormat format, size_t rows, size_t cols, const void* data) {
     PackedMatrix matrix(format, rows, cols, data);
     matrix.layout_ = Layout::Panels;

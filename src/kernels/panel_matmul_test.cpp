@@ -94,7 +94,7 @@ TEST(GatherRows, DequantizesRowsOfBlocks) {
   }
 }
 
-// What matmul_int8 approximates, in double, from the very int8 rows.
+// The exact result of matmul_int8, in double, from the same int8 rows.
 std::vector<float> int8_product(const Blocks& blocks, const Int8Rows& x) {
   const std::vector<float> weights = blocks.values();
   const size_t K = x.cols();
@@ -135,7 +135,7 @@ TEST(MatmulInt8, AgreesWithDoubleForEveryFormatAndWithTheNaiveFormInEveryByte) {
       }
 }
 
-TEST(MatmulInt8, IsExactWhereEveryProductIsLargest) {  // where 16 bits would saturate
+TEST(MatmulInt8, IsExactWhereEveryProductIsLargest) {  // 16 bits would saturate
   for (BlockFormat format : kBlockFormats) {
     const size_t K = 256, N = 16;
     for (unsigned byte : {0xffu, 0x80u, 0x7fu, 0x00u}) {

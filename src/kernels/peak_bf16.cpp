@@ -1,4 +1,4 @@
-// The peak of bf16 dot products, an extra of AVX-512 that no vec_*.inl has a word for.
+// The peak of bf16 dot products, an extension of AVX-512 that no vec_*.inl covers.
 #include "kernels/peaks.h"
 
 #if defined(__x86_64__)
@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kChains = 12, kFloats = 16;
 
-// Two products of 1 and 2^-24 a lane: fp32 holds their sum exactly for millions of rounds, and then stays where it is.
+// Adds two products of 1 and 2^-24 per lane: fp32 holds the sum exactly for millions of rounds, then it stops growing.
 float run_bf16_dots(uint64_t rounds) noexcept {
   __m512 acc[kChains];
   const __m512bh w = reinterpret_cast<__m512bh>(_mm512_set1_epi32(0x3f803f80));

@@ -1,5 +1,5 @@
-// What a CPU can do at most: loops that do nothing but one kind of arithmetic, or nothing but reading. What a benchmark holds
-// the kernels against, by the instructions that the kernels of the same set use.
+// Measures a CPU's peaks, with which a benchmark compares the kernels: loops that do only one kind of arithmetic, or only read,
+// with the instructions that the kernels of the same set use.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace kilin {
 /// One kind of arithmetic on registers alone, in chains enough to hide its latency.
 struct ArithmeticPeak {
   uint64_t operations_per_round = 0;  ///< a multiplication and an addition count as two
-  /// Runs so many rounds. @returns a function of all that was computed, so that no compiler can leave any of it out
+  /// @returns a result that depends on everything computed, so that no compiler can leave any of it out
   float (*run)(uint64_t rounds) noexcept = nullptr;
 
   bool exists() const { return run != nullptr; }
@@ -28,10 +28,10 @@ struct PeakTable {
 
 inline constexpr size_t kReadStep = 256;
 
-/// nullptr where this build has none for `isa`. Calling into one needs a CPU that supports it; see `supports`.
+/// nullptr if this build has none for `isa`. Call its functions only on a CPU that supports it; see `supports`.
 const PeakTable* peaks_of(Isa isa);
 
-/// The dot product of pairs of bf16 (vdpbf16ps). It does not exist where this build or `cpu` has no such instruction.
+/// The dot product of pairs of bf16 (vdpbf16ps). Its `run` is null if this build or `cpu` lacks the instruction.
 ArithmeticPeak bf16_dot_peak(const CpuInfo& cpu);
 
 }  // namespace kilin

@@ -1,4 +1,4 @@
-// The loops do all the work that they say: a peak of work that a compiler left out would be no peak.
+// The loops do all the work that they claim: if a compiler dropped some, the measured peak would be wrong.
 #include "kernels/peaks.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ TEST(Peaks, Int8DotsAddAllTheirProducts) {
   }
 }
 
-// Chain c of 12 goes from c to c / 2 + 1, and on: were two of them the same, a compiler would compute one.
+// Chain c of 12 goes from c to c / 2 + 1, and so on. If two were equal, a compiler would compute only one.
 TEST(Peaks, Fp32ChainsBeginApartAndEndAtTwo) {
   for (const PeakTable* peaks : peaks_here()) {
     const auto lanes = static_cast<float>(peaks->fp32_fma.operations_per_round / 2 / 12);

@@ -1,5 +1,5 @@
-// How much scratch the kernels need. The layouts are those of generic/*.inl; the naive forms need a row of scores and a latent
-// at most.
+// How much scratch the kernels need. The layouts are those of generic/*.inl; the naive forms need at most a row of scores and a
+// latent.
 #include "kernels/scratch.h"
 
 #include <algorithm>

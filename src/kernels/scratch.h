@@ -12,16 +12,16 @@ inline constexpr size_t kLanes = 32;
 /// Tokens whose decays fused_recurrent_kda keeps at once.
 inline constexpr size_t kRecurrentTokens = 16;
 
-/// Rows of KDA's sub-blocks, within which decays are formed token by token.
+/// Rows of KDA's sub-blocks, within which decays are computed token by token.
 inline constexpr size_t kKdaSubBlock = 16;
 
-/// Tokens whose keys come into their sub-block together.
+/// Tokens whose keys are added to their sub-block together.
 inline constexpr size_t kKdaJoinedTokens = 4;
 
 /// Channels in whole panels.
 constexpr size_t in_panels(size_t value_dim) { return (value_dim + kKdaPanel - 1) / kKdaPanel * kKdaPanel; }
 
-/// Where chunk_kda keeps what, in floats. K is the key dim, V the value dim.
+/// The layout of chunk_kda's scratch, in floats. K is the key dim, V the value dim.
 struct ChunkScratch {
   constexpr ChunkScratch(size_t K, size_t V)
       : q(0),
@@ -37,19 +37,18 @@ struct ChunkScratch {
         floats(total + K) {}
   size_t q;          // [64, K] q_i times the decay from the chunk's start to i
   size_t k;          // [64, K] k_i likewise
-  size_t v;          // [64, V in whole panels] v_i: rows of the wide matrix would push each other out of the caches
-  size_t rest;       // [4][K][16] k_j times the decay from j to the end of what was read so far, rows in lanes
+  size_t v;          // [64, V in whole panels] v_i, copied: rows of the wide matrix would evict each other from the caches
+  size_t rest;       // [4][K][16] k_j times the decay from j to the last token read so far, rows in lanes
   size_t a;          // [64, 64] -beta_i k_i . (decayed k_j)
   size_t p;          // [64, 64] q_i . (decayed k_j)
-  size_t corrected;  // [64, 32] v' of the panels that are worked on at once, two at most
-  size_t decay;      // [4, K] exp(g) of the tokens that come in together
+  size_t corrected;  // [64, 32] v' of the panels that are computed at once, two at most
+  size_t decay;      // [4, K] exp(g) of the tokens that are added together
   size_t prefix;     // [K] running product of exp(g) in the sub-block
   size_t total;      // [K] and in the chunk before it
   size_t floats;
 };
 
-/// Where mla_extend_block keeps what, in floats, of the rows that stand side by side in `lanes` lanes; `key_dim` is nope +
-/// rope.
+/// The layout of mla_extend_block's scratch, in floats, for rows side by side in `lanes` lanes; `key_dim` is nope + rope.
 struct ExtendScratch {
   constexpr explicit ExtendScratch(size_t key_dim, size_t lanes = kLanes)
       : queries(0), scores(queries + key_dim * lanes), floats(scores + kMlaBlock * lanes) {}
@@ -58,7 +57,7 @@ struct ExtendScratch {
   size_t floats;
 };
 
-/// Where mla_decode_block keeps what, in floats; `width` is rank + rope.
+/// The layout of mla_decode_block's scratch, in floats; `width` is rank + rope.
 struct DecodeScratch {
   constexpr DecodeScratch(size_t heads, size_t width)
       : queries(0),
@@ -78,7 +77,7 @@ struct DecodeScratch {
   static constexpr size_t in_lanes(size_t heads) { return (heads + kLanes - 1) / kLanes * kLanes; }
 };
 
-/// Where mla_decode_block_bf16 keeps what, in floats, of one group of heads; `width` is rank + rope.
+/// The layout of mla_decode_block_bf16's scratch for one group of heads, in floats; `width` is rank + rope.
 struct PairScratch {
   constexpr explicit PairScratch(size_t width)
       : queries(0),

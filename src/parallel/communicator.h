@@ -1,4 +1,4 @@
-// How the ranks of one model exchange values. A layer that shards its work reduces visibly, through this.
+// How the ranks of one model exchange values. A layer that shards its work calls this explicitly to sum its parts.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 namespace kilin {
 
 /// All ranks call the same methods in the same order. Every result is equal, byte for byte, on all ranks: contributions are
-/// gathered and summed in order of rank, so that a tie in a router cannot part them.
+/// gathered and summed in order of rank, so that a router's tie can't make ranks choose differently.
 class Communicator {
  public:
   virtual ~Communicator();

@@ -27,7 +27,7 @@ constexpr const char* kStaging = ".synth-partial";  // in the folder itself, so 
 constexpr std::array kTokenizerFiles = {"tiktoken.model", "tokenizer_config.json", "special_tokens_map.json",
                                         "chat_template.jinja"};
 
-// The folder while it is written: files lie in a staging folder inside it until publish().
+// The folder while it is written: files are in a staging folder inside it until publish().
 class StagedFolder {
  public:
   StagedFolder(const fs::path& out, SyntheticCheckpoint::Existing existing) : out_(out), staging_(out / kStaging), lock_(out) {
@@ -85,7 +85,7 @@ struct Tensors {
 
 Tensors tensors_of(const ModelConfig& config, DType dtype) {
   Tensors tensors{expected_tensors(config), {}, {}};
-  // By layer, as checkpoints are sharded: a layer can then be read from one file or two.
+  // Sorted by layer, as checkpoints are sharded, so that a layer can be read from one or two files.
   std::ranges::stable_sort(tensors.expected, {}, [](const ExpectedTensor& tensor) {
     constexpr std::string_view kLayers = "model.layers.";
     if (!tensor.name.starts_with(kLayers)) return tensor.name == "model.embed_tokens.weight" ? 0 : 1 << 30;
@@ -105,7 +105,7 @@ void require_space(const fs::path& folder, uint64_t bytes) {
   constexpr uint64_t kRest = 64 << 20;  // headers, index, tokenizer, and what the file system needs
   const uint64_t free = fs::space(folder).available;
   if (free < bytes + kRest)
-    raise(ErrorCode::ResourceExhausted, "{}: {:.2f} GB are to be written, and {:.2f} GB are free there",
+    raise(ErrorCode::ResourceExhausted, "{}: the checkpoint needs {:.2f} GB, but only {:.2f} GB are free there",
           folder.parent_path().string(), static_cast<double>(bytes) / 1e9, static_cast<double>(free) / 1e9);
 }
 

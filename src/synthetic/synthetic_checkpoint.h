@@ -1,5 +1,4 @@
-// Writes a checkpoint of random weights in Hugging Face's layout: for tests and benchmarks of shapes whose weights are not at
-// hand.
+// Writes a checkpoint of random weights in Hugging Face's layout, for tests and benchmarks of shapes without available weights.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +14,10 @@
 namespace kilin {
 
 struct SyntheticCheckpoint {
-  /// What becomes of a folder that is there already.
+  /// What to do with a folder that exists already.
   enum class Existing {
     Refuse,   ///< it must be empty
-    Replace,  ///< its weights, config.json and tokenizer files give way; other files stay
+    Replace,  ///< replace its weights, config.json and tokenizer files; other files stay
   };
 
   std::filesystem::path config;  ///< a config.json, or a folder that holds one
@@ -28,7 +27,7 @@ struct SyntheticCheckpoint {
   std::optional<std::filesystem::path> tokenizer;  ///< a folder whose tokenizer files are copied
   Existing existing = Existing::Refuse;
 
-  /// What write() would write, and did.
+  /// What write() writes or would write.
   struct Size {
     size_t tensors = 0;
     uint64_t parameters = 0;
@@ -36,9 +35,9 @@ struct SyntheticCheckpoint {
   };
   using Progress = std::function<void(uint64_t bytes_done, uint64_t bytes_total)>;
 
-  /// Writes the checkpoint; in memory is one piece of a tensor. The folder holds all of it or, after an error, what it held
-  /// before. The bytes depend on config, shape and seed alone.
-  /// @throws InvalidArgument for a folder that holds something; ResourceExhausted if the disk has no room for it; as
+  /// Writes the checkpoint, holding one piece of a tensor in memory. Afterwards the folder holds all of it or, after an error,
+  /// what it held before. The bytes depend on config, shape and seed alone.
+  /// @throws InvalidArgument for a folder that is not empty; ResourceExhausted if the disk has no room for it; as
   /// synthetic_config; Unsupported for a tokenizer with more tokens than the embedding has rows; Io
   Size write(const std::filesystem::path& out, ThreadPool& pool, const Progress& progress = {}) const;
 };

@@ -13,7 +13,7 @@ namespace kilin {
 
 namespace {
 
-// The first n kinds, but for the last one: it is of the kind that the cut would lose.
+// The first n kinds. If the cut would lose a kind, the last one is of that kind.
 template <typename Kind>
 std::vector<Kind> cut_kinds(const std::vector<Kind>& kinds, size_t n) {
   std::vector<Kind> cut(kinds.begin(), kinds.begin() + static_cast<ptrdiff_t>(n));
@@ -23,7 +23,7 @@ std::vector<Kind> cut_kinds(const std::vector<Kind>& kinds, size_t n) {
   return cut;
 }
 
-// layer_types and mlp_layer_types: a layer whose kind has changed takes over the word of the first layer of that kind.
+// Cuts layer_types or mlp_layer_types. A layer whose kind has changed takes the word of the first layer of that kind.
 template <typename Kind>
 void cut_words(Json& config, const char* key, const std::vector<Kind>& before, const std::vector<Kind>& after) {
   if (!config.contains(key) || config[key].is_null()) return;
@@ -49,7 +49,7 @@ void cut_attention(Json& config, const ModelConfig& c, size_t layers) {
 void cut_feed_forward(Json& config, const ModelConfig& c, size_t layers) {
   constexpr const char *kWords = "mlp_layer_types", *kFirst = "first_k_dense_replace", *kEvery = "moe_layer_freq";
   std::vector<FeedForwardKind> kinds = cut_kinds(c.feed_forward_kinds, layers);
-  // A single layer is one with experts, if there are any: first_k_dense_replace, below, says the same.
+  // A single layer gets experts, if the model has any; first_k_dense_replace, below, says the same.
   if (layers == 1 && std::ranges::count(c.feed_forward_kinds, FeedForwardKind::Moe) > 0) kinds[0] = FeedForwardKind::Moe;
   if (config.contains(kFirst) && !config[kFirst].is_null()) {
     const size_t first = std::min(config[kFirst].get<size_t>(), layers - 1);
@@ -92,7 +92,7 @@ std::string synthetic_config(std::string_view text, const std::string& source, c
   const char* dtype = shape.dtype == DType::bf16 ? "bfloat16" : "float32";
   if (config.contains("torch_dtype")) config["torch_dtype"] = dtype;
   if (config.contains("dtype") || !config.contains("torch_dtype")) config["dtype"] = dtype;
-  config.erase("auto_map");  // names Python files that do not come along
+  config.erase("auto_map");  // names Python files that are not copied
 
   std::string result = config.dump(2) + "\n";
   ModelConfig::parse(result,

@@ -16,12 +16,12 @@ struct SyntheticShape {
   DType dtype = DType::bf16;           ///< of the weights: bf16 or f32
 };
 
-/// The text of config.json for the smaller model, in the spellings of the one given.
+/// The text of config.json for the smaller model, in the same spellings as the given one.
 ///
-/// Each kind of layer that the model has stays in it as far as the layers go round: if the cut left only one kind of attention,
-/// the last layer is of the other one; dense layers are cut before the last layer with experts. A token goes to as many experts
-/// as before, or to all that there are.
-/// @param source names the text in errors. @throws as ModelConfig::parse, for the text and for what would come out;
+/// Each kind of layer stays in the model if there are enough layers: if the cut left only one kind of attention, the last layer
+/// gets the other one; dense layers are cut before the last layer with experts. A token goes to as many experts as before, or
+/// to all if there are fewer.
+/// @param source names the text in errors. @throws as ModelConfig::parse, for the given text and for the result;
 /// InvalidArgument for more layers or experts than the model has
 std::string synthetic_config(std::string_view text, const std::string& source, const SyntheticShape& shape);
 

@@ -87,7 +87,8 @@ SyntheticDistribution distribution_of(const ExpectedTensor& tensor, const ModelC
     const double bound = one_by_root(shape[2]);
     return {Kind::Uniform, -bound, bound};
   }
-  // As an input the embedding gives the stream the magnitude that the layers add to; as lm_head it is a linear.
+  // The embedding starts the stream at the magnitude that layers add to it; if it is also the lm_head, it is scaled as a
+  // linear.
   if (pattern == "model.embed_tokens.weight" && !config.tie_word_embeddings) return {Kind::Normal, 0, 1};
   if (shape.rank() == 2) return {Kind::Normal, 0, one_by_root(shape[1])};
   raise(ErrorCode::NotImplemented, "tensor '{}': there is no rule for its random values", tensor.name);

@@ -25,8 +25,8 @@ constexpr std::string_view kLow = "[S, head_dim]";
 constexpr std::string_view kChosen = "[S, num_experts_per_token]";
 constexpr std::string_view kSharedRow = "[S, num_shared_experts * moe_intermediate_size]";
 
-// In the order of Value: value, owner, name, held by, writable, staged, shape, MLA's shape. MLA forms keys and values from the
-// latents only if somebody looks; KDA has both anyway.
+// In the order of Value: value, owner, name, held by, writable, staged, shape, MLA's shape. MLA computes keys and values from
+// the latents only if somebody reads them; KDA has both anyway.
 constexpr std::array<ValueInfo, kValues> kTable = {{
     {Value::InputIds, Owner::Model, "input_ids", HeldBy::Model, true, Staged::Never, "[S]", ""},
     {Value::TokenEmbeddings, Owner::Model, "token_embeddings", HeldBy::Model, true, Staged::Never, kStream, ""},
@@ -93,12 +93,12 @@ constexpr bool in_order() {
 }
 static_assert(in_order());
 
-// Other words for a value: inputs and outputs of modules that a value above is.
+// Other names of the values above: inputs and outputs of modules.
 struct Alias {
   Owner owner;
   std::string_view name;
   Value value;
-  HeldBy held_by;  // the module, which fewer blocks may have than have the value
+  HeldBy held_by;  // the blocks that have the module, maybe fewer than have the value
 };
 constexpr Alias kAliases[] = {
     {Owner::Model, "embed_tokens.output", Value::TokenEmbeddings, HeldBy::Model},
@@ -118,7 +118,7 @@ constexpr Alias kAliases[] = {
     {Owner::Mlp, "output", Value::MlpOutput, HeldBy::EveryBlock},
 };
 
-// What a name means, and which blocks have something of that name.
+// What a name means, and which blocks have a value of that name.
 struct Meaning {
   Value value;
   HeldBy held_by;
@@ -152,7 +152,7 @@ bool holds(BlockKind kind, HeldBy held_by) {
   return false;
 }
 
-// "a KDA block", for what its attention has not; "a dense block", for what its feed-forward has not.
+// "a KDA block" if its attention lacks the value; "a dense block" if its feed-forward does.
 std::string_view describe(BlockKind kind, Owner owner) {
   if (owner == Owner::Mlp) return kind.feed_forward == FeedForward::Dense ? "a dense block" : "a mixture-of-experts block";
   return kind.attention == Attention::Kda ? "a KDA block" : "an MLA block";
@@ -173,7 +173,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// A name taken apart. What stands behind the layer is "linear_attn.decays": a module, if it names one, and a value.
+// A name split into its parts. After the layer comes "linear_attn.decays": a module, if any, and a value.
 class Name {
  public:
   explicit Name(std::string_view text) : text_(text), rest_(text) {
@@ -246,7 +246,7 @@ class Name {
   raise(ErrorCode::Unavailable, "{} is not available: block {} is {}{}", name.shown(), name.layer(), is, instead);
 }
 
-// What a value of this block would be called, for those who look for it under the other kind's module.
+// The value's name in this block, as a hint to those who asked for it under the other kind's module.
 std::string pointer_to(Value value, const Name& name, BlockKind kind, std::span<const BlockKind> blocks) {
   if (!holds(kind, value_info(value).held_by)) return "";
   return "; it is " + name_of({value, static_cast<int>(name.layer())}, blocks);

@@ -1,5 +1,5 @@
 // The standard names of a model's inner values, as researchers use them: the same words for every layer, whatever it is built
-// of. One table holds them, and beside them the checkpoint's own paths, which reach the same values.
+// of. One table holds them. The checkpoint's own paths reach the same values.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace kilin {
 
-/// Values that the forward pass shows, in the order in which a token passes them. What stands here of a block is what either
-/// kind of block has; `value_info` says which.
+/// Values that the forward pass shows, in the order in which a token passes them. Some exist in one kind of block only;
+/// `value_info` says in which.
 enum class Value : uint8_t {
   InputIds,         // i32
   TokenEmbeddings,  //
@@ -88,7 +88,7 @@ enum class Owner : uint8_t { Model, Layer, Attention, Mlp };
 /// Which blocks have a value of a block.
 enum class HeldBy : uint8_t { Model, EveryBlock, Kda, Mla, Dense, Moe };
 
-/// Where a value is formed only if it is asked for, by a path of its own that may move logits by 1e-5.
+/// Where a value is computed only if it is asked for, by a path of its own that may move logits by 1e-5.
 enum class Staged : uint8_t { Never, InMla, Always };
 
 /// A row of the table.
@@ -100,22 +100,22 @@ struct ValueInfo {
   bool writable;
   Staged staged;
   std::string_view shape;      ///< of one prompt, in words of config.json; S: tokens of the step, K: all tokens so far
-  std::string_view mla_shape;  ///< where MLA's is another one, else empty
+  std::string_view mla_shape;  ///< MLA's shape if it differs, else empty
 };
 const ValueInfo& value_info(Value value);
 
-/// Whether such a block has the value, and only a staged path forms it there.
+/// Whether such a block has the value and only a staged path computes it there.
 bool is_staged(Value value, BlockKind block);
 
 /// The standard name: "layers.3.layer_output", "layers.0.linear_attn.decays", "norm".
 /// @pre the site's layer is one of the blocks, if it has one
 std::string name_of(const Site& site, std::span<const BlockKind> blocks);
 
-/// The site that a name means: a standard one ("layers.3.layer_output", "layers[3].layer_output"), one of a module's output or
-/// input ("layers.3.self_attn.o_proj.output"), or the checkpoint's own path of it
+/// The site that a name means: a standard name ("layers.3.layer_output", "layers[3].layer_output"), that of a module's output
+/// or input ("layers.3.self_attn.o_proj.output"), or the checkpoint's own path to it
 /// ("model.layers.3.block_sparse_moe.gate.output").
-/// @throws Unavailable for a value that the block has not, saying why; NotFound for a name that means nothing, naming the
-/// nearest ones, or a layer that is not there
+/// @throws Unavailable for a value that the block lacks, saying why; NotFound for an unknown name, naming the nearest ones, or
+/// for a layer that does not exist
 Site find_site(std::string_view name, std::span<const BlockKind> blocks);
 
 /// A value that a model offers.
@@ -126,7 +126,7 @@ struct OfferedValue {
   bool writable;
   bool staged;
 };
-/// All that a model of these blocks offers, in the order of the pass.
+/// All values that a model of these blocks offers, in the order of the pass.
 std::vector<OfferedValue> support(std::span<const BlockKind> blocks);
 
 }  // namespace kilin

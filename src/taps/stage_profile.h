@@ -33,8 +33,9 @@ inline constexpr size_t kStages = static_cast<size_t>(Stage::Sampling) + 1;
 /// "embedding", "norms", ..., "kda_recurrence", ..., "lm_head", "sampling"
 std::string_view to_string(Stage stage);
 
-/// What some work must do at least, from shapes: every byte of weights, states and latents counts once a product or a read
-/// however often a kernel comes back to it; activations, which stay in caches, and vectors of weights (norms, biases) do not.
+/// The least that some work must read and compute, from shapes. Every byte of weights, states and latents counts once per
+/// product or read, however often a kernel reads it again; activations, which stay in caches, and vectors of weights (norms,
+/// biases) do not count.
 struct StageCost {
   uint64_t weight_bytes = 0;     ///< of matrices and convolutions; of experts, those that a row was sent to
   uint64_t state_bytes = 0;      ///< KDA states and convolution tails, read and written
@@ -50,8 +51,8 @@ struct StageCost {
   friend bool operator==(const StageCost&, const StageCost&) = default;
 };
 
-/// Adds up what scopes report. The time of a stage is exclusive: a scope inside another one stops the outer one's clock. One
-/// thread at a time, the one that runs the step; loops that it shares with others are its time too. Does not allocate.
+/// Adds up what scopes report. The time of a stage is exclusive: a scope inside another one stops the outer one's clock. Only
+/// the thread that runs the step may use it; the time of loops that it shares with other threads counts too. Does not allocate.
 class StageProfile {
  public:
   /// Nanoseconds from any fixed point on.
@@ -71,15 +72,15 @@ class StageProfile {
   const Total& operator[](Stage stage) const { return totals_[static_cast<size_t>(stage)]; }
   Total sum() const;  ///< of all stages
 
-  /// Charges what is done to the open stage; outside of all stages it is charged to none. Counted in every case by sum().
+  /// Adds the cost to the open stage, or to no stage if none is open; sum() counts it in either case.
   void add(const StageCost& cost);
 
-  /// Forgets all that was added up. @pre no scope is open
+  /// Resets all sums. @pre no scope is open
   void clear();
 
  private:
   friend class StageScope;
-  static constexpr size_t kOutside = kStages;  // its own total, which is no stage's
+  static constexpr size_t kOutside = kStages;  // the total outside of all stages
   /// Charges the time since the last change to the open stage, and opens another. @returns the one that was open
   size_t change_to(size_t stage);
 
@@ -89,7 +90,7 @@ class StageProfile {
   uint64_t changed_ns_ = 0;
 };
 
-/// Opens a stage while it lives; then the one before goes on. Without a profile it does nothing.
+/// Opens a stage for its lifetime; then the previous one goes on. Does nothing without a profile.
 class StageScope {
  public:
   StageScope(StageProfile* profile, Stage stage) : profile_(profile) {

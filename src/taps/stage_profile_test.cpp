@@ -8,7 +8,7 @@
 namespace kilin {
 namespace {
 
-// A clock that moves when it is told to.
+// A clock that moves only when told to.
 class StageProfileTest : public ::testing::Test {
  protected:
   StageProfile profile_{[this] { return now_ns_; }};
@@ -72,7 +72,7 @@ TEST_F(StageProfileTest, AScopeMovesOnAndGivesBackToTheOneOutside) {
 }
 
 TEST_F(StageProfileTest, CostsGoToTheOpenStage) {
-  profile_.add({.weight_bytes = 1});  // to none, but it was done
+  profile_.add({.weight_bytes = 1});  // to no stage, but sum() counts it
   {
     StageScope scope(&profile_, Stage::Experts);
     profile_.add({.weight_bytes = 10, .int8_operations = 7, .experts = 2});

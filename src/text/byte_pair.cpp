@@ -95,9 +95,9 @@ void BytePair::encode(std::string_view piece, Scratch& scratch, std::vector<int3
   }
   if (piece.size() >= kNone) raise(ErrorCode::InvalidArgument, "a piece of {} bytes is too long to encode", piece.size());
 
-  // A part is named by its first byte, which it keeps while it swallows its right neighbours. An entry of the queue is out of
-  // date once its part makes another token with its neighbour, or was swallowed. Merges only ever lengthen what an entry spoke
-  // of, so an old entry can't come true again.
+  // A part is identified by its first byte, which stays the same while the part merges with its right neighbours. A queue entry
+  // is out of date once its part was merged into its left neighbour, or makes another token with its right one. Merges only
+  // lengthen parts, so an outdated entry can't become valid again.
   const auto n = static_cast<uint32_t>(piece.size());
   auto& parts = scratch.parts;
   auto& queue = scratch.queue;

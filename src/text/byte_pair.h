@@ -1,5 +1,6 @@
-// Byte-pair encoding with tiktoken's ranks: a piece that is a token is that token; in any other, the two neighbours that
-// together make the token of the lowest rank are merged, the leftmost of equals, until no two neighbours make one.
+// Byte-pair encoding with tiktoken's ranks: a piece that is a token becomes that token. In any other piece, the two neighbours
+// that together make the token of the lowest rank are merged (the leftmost pair among equals), until no two neighbours make a
+// token.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@ namespace kilin {
 /// Immutable, so const calls are thread-safe.
 class BytePair {
  public:
-  /// @param tokens the bytes of each token; its index is its rank and its id. Every single byte must be among them, so that any
-  /// text can be encoded. @param source names them in errors. @throws Corrupt
+  /// @param tokens the bytes of each token; the index is rank and id. Every single byte must be among them, so that any text
+  /// can be encoded. @param source names them in errors. @throws Corrupt
   BytePair(const std::vector<std::string>& tokens, std::string_view source);
 
   size_t size() const { return begins_.size() - 1; }
@@ -27,11 +28,11 @@ class BytePair {
 
   std::optional<int32_t> find(std::string_view token) const;
 
-  /// The two tokens whose merge makes this one, where its bytes are encoded by merges of lower ranks alone; nothing for a
-  /// single byte, and for a token that no merge makes. @pre 0 <= id < size()
+  /// The two tokens whose merge makes this one when its bytes are encoded by merges of lower ranks only; nothing for a single
+  /// byte or a token that no merge makes. @pre 0 <= id < size()
   std::optional<std::pair<std::string_view, std::string_view>> parts_of(int32_t id) const;
 
-  /// Memory for encode, so that many pieces share it.
+  /// Memory for encode, which many pieces can share.
   struct Scratch {
     struct Part {
       uint32_t previous, next;  // first bytes of the neighbours

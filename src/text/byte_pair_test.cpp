@@ -23,7 +23,7 @@ std::vector<int32_t> encode(const BytePair& ranks, std::string_view piece) {
   return ids;
 }
 
-// The definition, step by step: quadratic, and nothing to get wrong.
+// The definition, step by step: quadratic, but too simple to get wrong.
 std::vector<int32_t> encode_naively(const BytePair& ranks, std::string_view piece) {
   if (const auto whole = ranks.find(piece)) return {*whole};
   std::vector<std::string> parts;
@@ -87,7 +87,7 @@ TEST(BytePair, AgreesWithTheDefinitionOnTheTokensOfTheTinyModel) {
     EXPECT_EQ(encode(ranks, piece), encode_naively(ranks, piece)) << piece;
 }
 
-// Tokens of every power of two make the merges cascade through all of it.
+// Tokens of every power of two in length make the merges cascade through the whole piece.
 TEST(BytePair, TakesAMegabyteOfOneLetterAsOnePiece) {
   std::vector<std::string> powers;
   for (size_t length = 2; length <= 4096; length *= 2) powers.emplace_back(length, 'a');

@@ -14,7 +14,7 @@ namespace kilin {
 
 namespace {
 
-// Which token opens a role's message: tools speak as the system does.
+// The token that opens a role's message; tools use the system's.
 std::string_view token_of(Role role) {
   switch (role) {
     case Role::User:
@@ -28,7 +28,7 @@ std::string_view token_of(Role role) {
   return "<|im_system|>";
 }
 
-// What a message must not hold, whatever the conversation.
+// Refuses what no message may hold, whatever the conversation.
 void check(const Message& message) {
   const bool is_ids = std::holds_alternative<std::vector<int32_t>>(message.content);
   if (message.role != Role::Assistant && is_ids)
@@ -44,11 +44,11 @@ void check(const Message& message) {
     raise(ErrorCode::InvalidArgument, "its role is '{}'; only a tool's result has a tool_call_id", to_string(message.role));
 }
 
-// The shortest digits that give the number back, as Python writes them: the declarations that the model was trained on were
-// written by it, and Json::dump() leaves the plain form at 1e15, not at 1e16.
+// Writes the shortest digits that give the number back, as Python does: Python wrote the declarations that the model was
+// trained on. Json::dump() switches to exponents at 1e15, Python at 1e16.
 void append_number(double number, std::string& out) {
   if (!std::isfinite(number)) {
-    out += "null";  // no JSON text has such a number, a program's own may
+    out += "null";  // no JSON text holds such a number, but a program's own value may
     return;
   }
   const double magnitude = std::abs(number);
@@ -116,13 +116,13 @@ std::string tool_declaration(const Json& tools) {
   return text;
 }
 
-// What has been written so far, and what later messages refer to.
+// What has been written so far, and the calls that later messages refer to.
 struct ChatFormat::Conversation {
   std::vector<int32_t> ids;
   size_t calls = 0;  // of tools, in all messages: the next one's index
   std::unordered_map<std::string, std::string> function_of_call;
 
-  // A result's header names its function. Clients that speak OpenAI's protocol give only the call's id.
+  // The header of a tool's result names the function. Clients that use OpenAI's protocol give only the call's id.
   std::string function_of(const std::string& call_id) const {
     if (const auto known = function_of_call.find(call_id); known != function_of_call.end()) return known->second;
     return call_id.starts_with("functions.") ? std::string(name_in_tool_call_id(call_id)) : "";
@@ -176,7 +176,7 @@ void ChatFormat::message(const Message& message, Conversation& conversation) con
     if (!sampled->empty() && sampled->back() == im_end_) return;
   } else {
     const auto& content = std::get<std::string>(message.content);
-    // One text, not two: a piece of the tokeniser may reach over the newline.
+    // Encoded as one text: a piece of the tokeniser may reach across the newline.
     text(message.role == Role::Tool ? "## Return of " + message.tool_call_id + "\n" + content : content, ids);
     if (!message.tool_calls.empty()) tool_calls(message.tool_calls, conversation);
   }

@@ -11,7 +11,7 @@
 //   <|tool_calls_section_begin|> { <|tool_call_begin|>{id}<|tool_call_argument_begin|>{arguments}<|tool_call_end|> }
 //   <|tool_calls_section_end|>
 //
-// Every {...} is text of somebody else: the names of special tokens in it stay text. No default system message is added.
+// Every {...} is text from outside: names of special tokens in it stay text. No default system message is added.
 #pragma once
 
 #include <cstddef>
@@ -38,20 +38,20 @@ Role parse_role(std::string_view name);
 struct Message {
   Role role = Role::User;
 
-  /// Text; or, for an earlier answer of the model, the very ids that were sampled after the generation prompt (with what calls
-  /// of tools they hold, with or without the <|im_end|> that ended them). These are never turned into text and back: other ids
-  /// may stand for the same text, and a cached prefix would be lost.
+  /// Text; or, for an earlier answer of the model, the ids that were sampled after the generation prompt (including any tool
+  /// calls, with or without the <|im_end|> that ended them). These are never turned into text and back: other ids may stand for
+  /// the same text, and a cached prefix would be lost.
   std::variant<std::string, std::vector<int32_t>> content = std::string();
 
-  /// Stands in the header in the role's place, if not empty. A tool result's is the function; left empty, it is found by the
-  /// call's id.
+  /// If not empty, the header has it in place of the role. For a tool's result it is the function; if empty, the function is
+  /// found by the call's id.
   std::string name{};
 
-  std::vector<ToolCall> tool_calls{};  // of an assistant whose content is text; an empty id is made from name and place
-  std::string tool_call_id{};          // of a tool's result: which call it answers
+  std::vector<ToolCall> tool_calls{};  // of an assistant whose content is text; an empty id is filled in from name and index
+  std::string tool_call_id{};          // of a tool's result: the call that it answers
 };
 
-/// What follows the last message.
+/// What to write after the last message.
 enum class ChatEnd {
   GenerationPrompt,  // the header of the assistant's next message
   Nothing,
@@ -66,7 +66,7 @@ class ChatFormat {
 
   /// The ids of a conversation. @param tools null, or an array of declarations (any JSON; an empty one declares nothing).
   /// @throws InvalidArgument for text that is not UTF-8, ids that are no tokens, and messages that contradict their role;
-  /// Unsupported if calls are to be written and the tokeniser lacks a token for them. Messages count from 0 in errors.
+  /// Unsupported if there are calls and the tokeniser lacks a token for them. Messages count from 0 in errors.
   std::vector<int32_t> encode(const std::vector<Message>& messages, const nlohmann::json& tools, ChatEnd end) const;
   std::vector<int32_t> encode(const std::vector<Message>& messages, ChatEnd end = ChatEnd::GenerationPrompt) const;
 
@@ -84,8 +84,8 @@ class ChatFormat {
   int32_t im_middle_, im_end_;
 };
 
-/// The declaration of tools as the model was trained to read it: keys sorted at every depth, no spaces, characters as they are
-/// rather than escaped. @throws InvalidArgument if a string is not UTF-8
+/// The declaration of tools as the model was trained to read it: keys sorted at every depth, no spaces, characters not escaped.
+/// @throws InvalidArgument if a string is not UTF-8
 std::string tool_declaration(const nlohmann::json& tools);
 
 }  // namespace kilin

@@ -22,7 +22,7 @@ const Tokenizer& tiny() {
   return tokenizer;
 }
 
-// The ids of a whole conversation written out, special tokens in it recognised: what a chat template gives.
+// The ids of a whole conversation as one text with special tokens recognised, as a chat template would give them.
 Ids written_out(const std::string& text) { return tiny().encode_with_specials(text); }
 
 Message user(const std::string& text) { return {.role = Role::User, .content = text}; }
@@ -37,8 +37,8 @@ std::string error_of(const std::vector<Message>& messages) {
   return "no error";
 }
 
-// The real model's anchor, 163587 2482 163601 69211 1019 1215 276 64782 25317 13 163586 163588 69702 163601, with the special
-// tokens at the same places behind the tiny model's ranks and its ids of the words between.
+// The real model's anchor is 163587 2482 163601 69211 1019 1215 276 64782 25317 13 163586 163588 69702 163601. The tiny model
+// has the same special tokens, after its own ranks, and its own ids for the words between them.
 TEST(ChatFormat, AFirstQuestionHasTheStructureOfThePublishedAnchor) {
   const int32_t shift = 163584 - 3840;
   Ids expected = {163587 - shift};
@@ -131,7 +131,7 @@ TEST(ChatFormat, NoTextOfOthersEverBecomesASpecialToken) {
 
 TEST(ChatFormat, SampledIdsAreKeptAsTheyWere) {
   const int32_t im_end = tiny().require_special("<|im_end|>");
-  const Ids sampled = {'t', 'h', 'e'};  // which no text would be encoded to
+  const Ids sampled = {'t', 'h', 'e'};  // ids that no text is encoded to
   ASSERT_NE(tiny().encode("the"), sampled);
   Ids expected = written_out("<|im_assistant|>assistant<|im_middle|>");
   expected.insert(expected.end(), sampled.begin(), sampled.end());
@@ -144,7 +144,7 @@ TEST(ChatFormat, SampledIdsAreKeptAsTheyWere) {
       << "it is not ended twice";
 }
 
-// What a prefix cache lives on: the next turn's prompt begins with this turn's prompt and answer.
+// A prefix cache needs this: the next turn's prompt begins with this turn's prompt and answer.
 TEST(ChatFormat, TheNextPromptBeginsWithThisOneAndItsAnswer) {
   const ChatFormat format(tiny());
   std::vector<Message> messages = {user("Who is Ahab?")};
@@ -199,7 +199,7 @@ TEST(ToolDeclaration, SortsKeysAtEveryDepthAndEscapesNoMoreThanJsonMust) {
 }
 
 TEST(ToolDeclaration, WritesNumbersAsPythonDoes) {
-  // Right: json.dumps of Python 3.11.
+  // The right column is json.dumps of Python 3.11.
   for (const auto& [number, written] :
        std::initializer_list<std::pair<double, const char*>>{{0.0, "0.0"},
                                                              {-0.0, "-0.0"},

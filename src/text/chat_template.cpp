@@ -18,7 +18,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kMarkers = {"<|im_system|>", "<|im_user|>", "<|im_assistant|>", "<|im_middle|>",
                                                       "<|im_end|>"};
 
-// Other markers that a template in Kimi's format may hold: calls of tools, and the pictures of its relatives.
+// Other markers that a template in Kimi's format may hold: those of tool calls, and of pictures in related models.
 constexpr std::array<std::string_view, 9> kMayHold = {"<|tool_calls_section_begin|>",
                                                       "<|tool_calls_section_end|>",
                                                       "<|tool_call_begin|>",
@@ -38,7 +38,7 @@ bool holds(const std::array<std::string_view, N>& names, std::string_view name) 
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// tokenizer_config.json holds one template, or a list of named ones of which "default" is for chats.
+// tokenizer_config.json holds one template, or a list of named ones, of which "default" is the one for chats.
 std::optional<ChatTemplate> template_in(const fs::path& file) {
   const Json config = read_json(file);
   const auto found = config.is_object() ? config.find("chat_template") : config.end();
@@ -69,7 +69,7 @@ std::optional<std::string_view> foreign_marker(std::string_view text) {
   return std::nullopt;
 }
 
-// A system message whose text stands in the template itself rather than being filled in.
+// Whether the template holds the text of a system message itself.
 bool has_own_system_message(std::string_view text) {
   constexpr std::string_view header = "<|im_system|>system<|im_middle|>";
   for (size_t at = text.find(header); at != std::string_view::npos; at = text.find(header, at + 1)) {

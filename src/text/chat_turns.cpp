@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kFormat = "kilin chat 1";
 
-// A sampled id may be beyond the tokeniser: an embedding can have more rows. It has no text.
+// A sampled id may be beyond the tokeniser, since an embedding can have more rows. Such an id has no text.
 std::string text_of(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
   StreamingDetokenizer detokenizer(tokenizer);
   std::string text;

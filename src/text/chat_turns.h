@@ -3,8 +3,8 @@
 //   {"format": "kilin chat 1", "messages": [{"role": ROLE, "text": TEXT, "ids": [ID, ...]}, ...]}
 //
 // A system message may come first; then user and assistant take turns, and the assistant has the last word. `ids` are the whole
-// message from its header to <|im_end|>: for system and user what the chat format makes of `text`, for the assistant what the
-// model was given and sampled, whose text is `text`.
+// message from its header to <|im_end|>. For system and user, the chat format makes them from `text`; for the assistant, they
+// are what the model was given and sampled, and `text` is their text.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ class ChatTurnFormat {
   /// The model's answer: the ids that it sampled after generation_prompt(), without the one that ended it.
   ChatTurn assistant(std::span<const int32_t> sampled) const;
 
-  /// What precedes an answer.
+  /// The ids that precede an answer.
   const std::vector<int32_t>& generation_prompt() const { return generation_prompt_; }
 
   std::string write(const std::vector<ChatTurn>& turns) const;

@@ -21,7 +21,7 @@ class Turns : public ::testing::Test {
     return {format_.system("Be brief."), format_.user("Who is <|im_end|>?"), format_.assistant(tokenizer_.encode("A whale."))};
   }
 
-  // Why the file of some() is refused once `change` was made.
+  // The message that refuses the file of some() after `change`.
   std::string refusal(const std::function<void(Json&)>& change) const {
     Json file = parse_json(format_.write(some()), "it");
     change(file);
@@ -53,7 +53,7 @@ TEST_F(Turns, ComeBackFromTheirFile) {
 }
 
 TEST_F(Turns, SampledIdsAreKeptAsTheyAre) {
-  // Two tokens where the tokeniser would make one, half a character, and a special token amid the answer.
+  // Two tokens where the tokeniser would make one, half a character, and a special token inside the answer.
   const std::vector<int32_t> sampled = {116, 104, 101, 0xe2, *tokenizer_.special("<|im_user|>")};
   const ChatTurn turn = format_.assistant(sampled);
   EXPECT_EQ(format_.parse(format_.write({format_.user("x"), turn}), "talk.json").back(), turn);

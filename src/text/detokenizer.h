@@ -1,4 +1,5 @@
-// Token ids to text as they come, one by one. A token's bytes may end inside a character; half a character is never given out.
+// Turns token ids into text one by one, as they come. A token's bytes may end inside a character; half a character is never
+// returned.
 #pragma once
 
 #include <cstdint>
@@ -8,25 +9,25 @@
 
 namespace kilin {
 
-/// What becomes of special tokens in text.
+/// What to write for special tokens.
 enum class Specials {
-  Skip,  // they leave no trace
-  Show,  // their names stand in the text
+  Skip,  // nothing
+  Show,  // their names
 };
 
-/// All that push() and finish() give is UTF-8; put together it is what replace_broken_utf8 makes of the bytes of all tokens
-/// shown.
+/// The results of push() and finish() are UTF-8; put together they are what replace_broken_utf8 makes of the bytes of all shown
+/// tokens.
 class StreamingDetokenizer {
  public:
   /// `tokenizer` outlives this.
   explicit StreamingDetokenizer(const Tokenizer& tokenizer, Specials specials = Specials::Skip)
       : tokenizer_(&tokenizer), specials_(specials) {}
 
-  /// The text that is certain now; up to three bytes that may begin a character wait for the next token.
+  /// Returns the text that is certain now; up to three bytes that may begin a character are kept for the next token.
   /// @throws InvalidArgument for an id that is no token
   std::string push(int32_t id);
 
-  /// The rest: U+FFFD if a character was begun. Ready for another text afterwards.
+  /// Returns the rest: U+FFFD if a character was begun. The object can then be used for another text.
   std::string finish();
 
  private:

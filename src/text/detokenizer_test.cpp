@@ -12,7 +12,7 @@ namespace {
 
 // A tokeniser of single bytes and one special token, so that ids can spell any bytes.
 const Tokenizer& bytes() {
-  // Token 256 is the end of one character and a whole one.
+  // Token 256 holds the end of one character and one whole character.
   static const Tokenizer tokenizer(testing::single_bytes_and({"\x98\x80!"}), {{257, "<|end|>"}}, "x");
   return tokenizer;
 }
@@ -62,7 +62,7 @@ TEST(StreamingDetokenizer, AnyBytesGiveWhatReplacingThemInOneGives) {
     std::string raw, all;
     for (uint64_t i = 0; i < 30; ++i) {
       const uint64_t bits = random_bits(seed, i);
-      // Bytes that begin and go on with characters, more often than chance would have them.
+      // Lead and continuation bytes, more often than chance would draw them.
       const auto id = static_cast<int32_t>(bits % 3 == 0   ? 0x80 + (bits >> 8) % 64
                                            : bits % 3 == 1 ? 0xe0 + (bits >> 8) % 24
                                                            : (bits >> 8) % 257);

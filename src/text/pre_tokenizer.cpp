@@ -14,7 +14,7 @@ constexpr size_t kNoMatch = std::string_view::npos;
 struct Character {
   char32_t code_point = 0;
   uint8_t classes = 0;
-  size_t bytes = 0;  // 0 at the end of the text, where no class holds, negated ones neither
+  size_t bytes = 0;  // 0 at the end of the text, which matches no class, not even a negated one
 
   bool is(uint8_t any_of) const { return (classes & any_of) != 0; }
   bool is_newline() const { return code_point == '\n' || code_point == '\r'; }
@@ -24,7 +24,8 @@ struct Character {
   bool may_lead_word() const { return bytes != 0 && !is_newline() && !is(CharClass::kL | CharClass::kN); }
 };
 
-// One match attempt from a fixed place. Every function takes where its part of the pattern begins and gives where it ends.
+// One match attempt from a fixed place. Every function takes the offset where its part of the pattern begins and returns the
+// offset where it ends.
 class Matcher {
  public:
   explicit Matcher(std::string_view text) : text_(text) {}
@@ -51,8 +52,8 @@ class Matcher {
     return begin;
   }
 
-  // The two alternatives for words. Each tries first with the optional leading character, which only a mark could also do
-  // without.
+  // The two alternatives for words. Each is tried with the optional leading character first; only if that is a mark can the
+  // word also begin with it.
   size_t word(size_t begin, const Character& first) const {
     const size_t after_lead = first.may_lead_word() ? begin + first.bytes : kNoMatch;
     for (size_t start : {after_lead, begin})
@@ -63,8 +64,8 @@ class Matcher {
     return kNoMatch;
   }
 
-  // U* D+. Where no D follows the longest run of U, the run gives characters back until its last one is also a D: then the
-  // match ends with that one, for all that the run held after it is in U alone.
+  // U* D+. If no D follows the longest run of U, the run gives back characters until its last one is also a D. The match ends
+  // there, since all characters given back are in U only.
   size_t upper_then_lower(size_t begin) const {
     size_t after_last_in_both = kNoMatch;
     Character c = at(begin);
@@ -80,7 +81,7 @@ class Matcher {
     return run(begin, [](const Character& c) { return c.is_lower(); });
   }
 
-  // S?. Without regard to case means simple case folding, in which U+017F (long s) is an s too.
+  // S?. Ignoring case means simple case folding, in which U+017F (long s) is also an s.
   size_t contraction(size_t begin) const {
     if (at(begin).code_point != '\'') return begin;
     const auto folded = [](const Character& c) -> char32_t {
@@ -118,8 +119,9 @@ class Matcher {
     return run(end, [](const Character& c) { return c.is_newline(); });
   }
 
-  // The three alternatives for white space, of which `begin` has at least one character: up to the last newline of the run;
-  // else all but its last character, which goes with what follows; else all, at the end of the text or if it is only one.
+  // The three alternatives for white space. `begin` is at a run of at least one such character. The match ends after the last
+  // newline of the run; without a newline, before the run's last character, which goes with what follows; at the end of the
+  // text, or if the run is a single character, it is the whole run.
   size_t spaces(size_t begin) const {
     size_t after_newline = kNoMatch, last = begin, end = begin;
     for (Character c = at(end); c.is(CharClass::kWhiteSpace); c = at(end)) {

@@ -1,5 +1,5 @@
-// Cuts text into the pieces that byte-pair encoding then works on, each on its own. It gives the same pieces as Kimi's split
-// pattern, matched by a backtracking engine again and again from where the last match ended:
+// Cuts text into the pieces that byte-pair encoding then works on, each on its own. It gives the same pieces as a backtracking
+// engine that matches Kimi's split pattern repeatedly, each time from the end of the last match:
 //
 //   [\p{Han}]+
 //   | [^\r\n\p{L}\p{N}]? U* D+ S?        U = [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]
@@ -10,7 +10,7 @@
 //   | \s+(?!\S)
 //   | \s+
 //
-// A scanner stands here instead of a regular expression because no library matches this one right and in linear time.
+// This is a scanner, not a regular expression, because no library matches this pattern both correctly and in linear time.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace kilin {
 
-/// The pieces of a text, first to last; together they are the text. Takes time linear in the text, whatever it is.
+/// The pieces of a text, first to last; together they are the text. Takes linear time for any text.
 class PreTokenizer {
  public:
   /// @pre `text` is valid UTF-8, and outlives this.

@@ -21,7 +21,7 @@ Pieces split(std::string_view text) {
   return pieces;
 }
 
-// The pattern as ICU takes it: && between sets is its intersection too.
+// The pattern in ICU's syntax, which also has && for intersections.
 constexpr const char* kPattern =
     R"([\p{Han}]+)"
     R"(|[^\r\n\p{L}\p{N}]?[[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]&&[^\p{Han}]]*[[\p{Ll}\p{Lm}\p{Lo}\p{M}]&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
@@ -36,7 +36,7 @@ class IcuSplitter {
     EXPECT_TRUE(U_SUCCESS(status)) << u_errorName(status);
   }
 
-  // What lies between matches counts as a piece too, so that a pattern which does not cover the text shows.
+  // Text between matches also counts as a piece, so that a pattern that does not cover the text is noticed.
   Pieces split(const std::string& utf8) const {
     UErrorCode status = U_ZERO_ERROR;
     const icu::UnicodeString text = icu::UnicodeString::fromUTF8(utf8);
@@ -94,7 +94,7 @@ TEST(PreTokenizer, AWordTakesItsContractionInAnyCase) {
   EXPECT_EQ(split("a\u2019s"), (Pieces{"a", "\u2019s"})) << "a typographic apostrophe is none";
 }
 
-// Simple case folding maps U+017F to s. K (U+212A) folds to k, which stands in no contraction, and the ligature U+FB05 folds to
+// Simple case folding maps U+017F to s. K (U+212A) folds to k, which no contraction contains, and the ligature U+FB05 folds to
 // "st" only in full folding.
 TEST(PreTokenizer, LongSIsAnSInAContraction) {
   EXPECT_EQ(split("a'\u017fb"), (Pieces{"a'\u017f", "b"}));
@@ -111,9 +111,9 @@ TEST(PreTokenizer, UpperCaseGivesBackUntilALowerCaseCanFollow) {
   EXPECT_EQ(split("\u0301A"), (Pieces{"\u0301", "A"})) << "the mark does as a word without its leading character";
 }
 
-// The characters at which the pattern's classes meet, so that short random strings hit every alternative.
+// Characters from the borders of the pattern's classes, so that short random strings hit every alternative.
 const std::vector<std::u32string> kPalette = {
-    U"  \t\u00a0\u3000\u1680\u0085\u2028",  // white space, and newlines that \r\n are not
+    U"  \t\u00a0\u3000\u1680\u0085\u2028",  // white space, and newlines other than \r and \n
     U"\n\r\n\r",
     U"'''’",
     U"sStTmMdDrRvVlLeE\u017f\u212a",
@@ -131,7 +131,7 @@ TEST(PreTokenizer, AgreesWithIcuOnRandomTextOfAllClasses) {
   const auto below = [&](size_t n) { return static_cast<size_t>(random_bits(1, counter++) % n); };
   for (int round = 0; round < 30000; ++round) {
     std::string text;
-    const size_t groups = 1 + below(3);  // from few classes at a time, so that runs get long
+    const size_t groups = 1 + below(3);  // few classes at a time, so that runs get long
     std::vector<const std::u32string*> chosen;
     for (size_t i = 0; i < groups; ++i) chosen.push_back(&kPalette[below(kPalette.size())]);
     for (size_t n = 1 + below(round % 2 == 0 ? 8 : 40); n > 0; --n) {
@@ -157,7 +157,7 @@ TEST(PreTokenizer, AgreesWithIcuOnRandomTextOfAllCodePoints) {
   }
 }
 
-// All short strings over one representative of every kind: what no random draw would miss, this can't.
+// All short strings over one representative of every kind, so that nothing depends on a random draw.
 TEST(PreTokenizer, AgreesWithIcuOnEveryShortString) {
   const IcuSplitter icu;
   const std::u32string kinds = U" \n\t'saAか\u0301中1!";

@@ -15,7 +15,7 @@ namespace kilin {
 namespace {
 
 constexpr size_t kReserved = 256;       // ids that Kimi's tokeniser keeps for special tokens
-constexpr size_t kMaxSpecials = 65536;  // far beyond any tokeniser: an id further off is a mistake, not a token
+constexpr size_t kMaxSpecials = 65536;  // far more than any tokeniser has: an id beyond is a mistake, not a token
 constexpr size_t kMaxNameBytes = 256;
 
 struct Published {
@@ -40,7 +40,7 @@ constexpr std::array<Published, 15> kPublished = {{
     {255, "[PAD]"},
 }};
 
-// All ids from first_id on, `count` of them, with the names that are known.
+// The `count` tokens from first_id on, with the names that are known.
 std::vector<SpecialToken> fill(const std::map<size_t, std::string>& names, size_t first_id, size_t count) {
   std::vector<SpecialToken> tokens;
   for (size_t id = first_id; id < first_id + count; ++id) {

@@ -17,7 +17,7 @@ SpecialTokens tokens_named(const std::vector<std::string>& names) {
   return {tokens, 100, "x"};
 }
 
-// The table of the published model: its ranks end at 163584.
+// The published model, whose ranks end at 163584.
 TEST(SpecialTokens, ThePublishedOnesStandAtTheirPlaces) {
   const SpecialTokens specials(published_special_tokens(163584), 163584, "x");
   EXPECT_EQ(specials.size(), 256u);

@@ -1,5 +1,5 @@
-// The first cut of a long text, before special tokens and the split pattern are looked for: Kimi's tokeniser makes it to spare
-// its regular expression, and since a cut can end a piece early, whoever wants the same ids makes the same cuts.
+// Cuts long text before special tokens and the split pattern are searched for. Kimi's tokeniser does so to limit the work of
+// its regular expression. A cut can end a piece early, so the same cuts are needed to get the same ids.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,9 @@
 
 namespace kilin {
 
-/// The parts of a text, first to last; together they are the text. Each stretch of 400,000 characters from the start is cut for
-/// itself: inside it, a run of white-space characters (as Python's str.isspace has it), or of others, that grows beyond 25,000
-/// is cut after every 25,000. Characters are code points, as in Python.
+/// The parts of a text, first to last; together they are the text. Each stretch of 400,000 characters from the start is cut
+/// separately: inside it, a run of white space (by Python's str.isspace), or of other characters, that is longer than 25,000 is
+/// cut after every 25,000. Characters are code points, as in Python.
 class TextCuts {
  public:
   static constexpr size_t kMaxCharacters = 400'000;

@@ -8,7 +8,7 @@
 namespace kilin {
 namespace {
 
-// Lengths in bytes of the parts, which must together be the text.
+// Lengths of the parts in bytes. Checks that the parts together are the text.
 std::vector<size_t> lengths(const std::string& text) {
   std::vector<size_t> lengths;
   std::string all;
@@ -51,7 +51,7 @@ TEST(TextCuts, WhatPythonCallsSpaceEndsARun) {
 TEST(TextCuts, EveryStretchOf400000CharactersIsCutForItself) {
   const std::string words = repeat("word ", 100000);  // 500,000
   EXPECT_EQ(lengths(words), (Lengths{400000, 100000}));
-  // The run that reaches over the border begins again there.
+  // A run that crosses the border of a stretch is counted anew from there.
   const std::string text = repeat("ab ", 130000) + repeat("a", 10000 + 25000 + 1);
   EXPECT_EQ(lengths(text), (Lengths{400000, 25000, 1}));
 }

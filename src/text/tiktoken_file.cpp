@@ -24,7 +24,7 @@ constexpr std::array<uint8_t, 256> base64_digits() {
   return values;
 }
 
-// The bytes, or nothing if `text` is not base64 as encoders write it: padded, with the unused bits zero.
+// The bytes, or nothing if `text` is not base64 in the form that encoders write: padded, with the unused bits zero.
 std::optional<std::string> decode_base64(std::string_view text) {
   static constexpr std::array<uint8_t, 256> digits = base64_digits();
   if (text.size() % 4 != 0) return std::nullopt;
@@ -49,7 +49,7 @@ std::optional<std::string> decode_base64(std::string_view text) {
   return bytes;
 }
 
-// A number in decimal, nothing around it.
+// A decimal number with nothing around it.
 std::optional<uint32_t> parse_rank(std::string_view text) {
   uint32_t rank = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
@@ -57,7 +57,7 @@ std::optional<uint32_t> parse_rank(std::string_view text) {
   return rank;
 }
 
-// For messages: a line may be long, or hold anything.
+// Text for messages: a line of the file may be long and hold anything.
 std::string shown(std::string_view text) {
   std::string out;
   for (char c : text.substr(0, 40)) out += c >= ' ' && c <= '~' ? c : '?';
@@ -100,7 +100,7 @@ std::vector<std::string> parse_tiktoken(std::string_view text, std::string_view 
   }
   if (lines.empty()) raise(ErrorCode::Corrupt, "{}: holds no tokens", source);
 
-  // As many different ranks below n as there are lines: then none is missing.
+  // If n lines have n different ranks below n, none is missing.
   std::vector<std::string> tokens(lines.size());
   for (size_t i = 0; i < lines.size(); ++i) {
     const uint32_t rank = lines[i].rank;

@@ -1,4 +1,4 @@
-// Reading tiktoken.model: one token a line, its bytes in base64, a space and its rank.
+// Reads tiktoken.model: one token per line, its bytes in base64, a space and its rank.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 namespace kilin {
 
-/// The bytes of every token, by rank. The ranks are 0 .. n-1, each once, in lines of any order; empty lines count for nothing.
+/// The bytes of every token, by rank. The ranks are 0 .. n-1, each once, with lines in any order; empty lines are ignored.
 /// @param source names the file in errors. @throws Corrupt, naming the line
 std::vector<std::string> parse_tiktoken(std::string_view text, std::string_view source);
 

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 namespace {
 
 bool stands(const fs::path& file) {
-  std::error_code ignored;  // what can't be looked at is not there
+  std::error_code ignored;  // a file that can't be examined counts as absent
   return fs::exists(file, ignored);
 }
 
@@ -46,7 +46,7 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
   return ids;
 }
 
-// The cuts come first here too, as in Kimi's tokeniser: a name that a cut goes through is text.
+// As in Kimi's tokeniser, the text is cut first: a name that a cut divides stays text.
 std::vector<int32_t> Tokenizer::encode_with_specials(std::string_view text) const {
   require_utf8(text, "text");
   std::vector<int32_t> ids;

@@ -43,7 +43,7 @@ std::string random_text(uint64_t seed) {
   return text;
 }
 
-// golden/tokenizer: the ids that tiktoken itself gives with Kimi's pattern. The folder holds tiktoken.model alone.
+// golden/tokenizer: the ids that tiktoken itself gives with Kimi's pattern. The folder holds only tiktoken.model.
 TEST(Tokenizer, GivesTheIdsOfTiktokenForEveryGoldenCase) {
   GOLDEN_OR_SKIP(folder, "tokenizer");
   const Tokenizer tokenizer = Tokenizer::load(folder);
@@ -104,7 +104,7 @@ TEST(Tokenizer, TakesAMegabyteOfAnything) {
   }
 }
 
-// Kimi's tokeniser cuts its text before all else, so that a piece ends where a cut is.
+// Kimi's tokeniser cuts the text before anything else, so a piece ends where a cut is.
 TEST(Tokenizer, ARunIsCutAfter25000Characters) {
   const std::string run(25000, 'e');
   Ids expected = tiny().encode(run);

@@ -1,4 +1,4 @@
-// A call of a tool by the model, and the id by which its result refers to it.
+// A tool call by the model, and the id by which its result refers to it.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ struct ToolCall {
 /// "functions.NAME:INDEX"
 std::string tool_call_id(std::string_view name, size_t index);
 
-/// The function's name in such an id. The prefix and the index may be missing, as models forget them; empty if nothing else is
-/// there.
+/// The function's name in such an id. The prefix and the index may be missing, since models forget them. Empty if there is
+/// nothing else.
 std::string_view name_in_tool_call_id(std::string_view id);
 
 }  // namespace kilin

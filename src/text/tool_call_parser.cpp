@@ -63,7 +63,7 @@ std::vector<OutputPart> ToolCallParser::finish() {
   return parts;
 }
 
-// A marker ends the characters before it, whole or not.
+// A marker ends the text before it, even inside a character.
 void ToolCallParser::end_text(Parts& parts) {
   add_text(detokenizer_.finish(), parts);
   waiting_.clear();
@@ -81,7 +81,7 @@ void ToolCallParser::add_text(std::string text, Parts& parts) {
       waiting_ += text;
       if (waiting_.find_first_not_of(kSpaces) == std::string::npos) return;
       text = std::exchange(waiting_, {});
-      state_ = State::Text;  // no place for words, but there they are
+      state_ = State::Text;  // text is not expected here, but the model wrote some
       break;
     case State::Text:
       break;
@@ -89,7 +89,7 @@ void ToolCallParser::add_text(std::string text, Parts& parts) {
   if (!text.empty()) parts.emplace_back(std::move(text));
 }
 
-// Gives the call that was being read, or its text if it is none.
+// Returns the call that was being read, or its text if it is not a valid call.
 void ToolCallParser::end_call(bool has_end_marker, Parts& parts) {
   ToolCall call{trimmed(id_), "", arguments_};
   call.name = trimmed(std::string(name_in_tool_call_id(call.id)));

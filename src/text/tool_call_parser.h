@@ -1,5 +1,5 @@
-// Tells the model's words from its calls of tools, token by token. Models break the format now and then: what does not make a
-// call comes out as text, so that nothing written is lost.
+// Separates the model's text from its tool calls, token by token. Models break the format now and then: what is not a valid
+// call comes out as text, so that nothing is lost.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +16,23 @@ namespace kilin {
 /// A stretch of text (never empty, always whole characters) or a complete call.
 using OutputPart = std::variant<std::string, ToolCall>;
 
-/// Reads one answer, without its generation prompt. Only the tokens count: the names of special tokens spelled out in ordinary
+/// Reads one answer, without its generation prompt. Only special tokens count as markers: their names spelled out in ordinary
 /// tokens are text.
 ///
-/// - A call ends with <|tool_call_end|>. If that is missing where the next call, the end of the section or the end of the
-/// answer
-///   stands, it is a call all the same when its arguments are a whole JSON object.
-/// - A call without arguments' begin or without a name becomes text, with the names of its markers.
-/// - A call outside a section counts; stray markers and other special tokens leave no trace; white space between calls neither.
-/// - A tokeniser without these tokens gives text only.
+/// - A call ends with <|tool_call_end|>. If that marker is missing before the next call, the end of the section or the end of
+///   the answer, the call still counts if its arguments are a whole JSON object.
+/// - A call without a name or without <|tool_call_argument_begin|> becomes text, with the names of its markers.
+/// - A call outside a section counts. Stray markers, other special tokens and white space between calls are dropped.
+/// - With a tokeniser without these tokens, everything is text.
 class ToolCallParser {
  public:
   /// `tokenizer` outlives this.
   explicit ToolCallParser(const Tokenizer& tokenizer);
 
-  /// What is certain now. @throws InvalidArgument for an id that is no token
+  /// Returns the parts that are certain now. @throws InvalidArgument for an id that is no token
   std::vector<OutputPart> push(int32_t id);
 
-  /// The rest, once the answer has ended.
+  /// Returns the rest, once the answer has ended.
   std::vector<OutputPart> finish();
 
   /// How many calls the answer has given so far.

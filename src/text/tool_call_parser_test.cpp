@@ -18,7 +18,7 @@ const Tokenizer& tiny() {
 }
 
 struct Parsed {
-  std::string text;  // all text, with a bar where a call stood
+  std::string text;  // all text, with a bar in place of each call
   std::vector<ToolCall> calls;
 };
 

@@ -1,4 +1,4 @@
-// What the split pattern of the tokeniser asks of a character. The table is made at build time from the Unicode Character
+// The character classes that the tokeniser's split pattern uses. The table is made at build time from the Unicode Character
 // Database (tools/make_unicode_classes.py).
 #pragma once
 

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 
-// What may follow a lead byte: its number of continuation bytes, and the range of the first of them, which is what forbids
-// overlong forms, surrogates and code points beyond U+10FFFF (Unicode 15, table 3-7).
+// What may follow a lead byte: the number of continuation bytes, and the range of the first one. That range excludes overlong
+// forms, surrogates and code points beyond U+10FFFF (Unicode 15, table 3-7).
 struct Lead {
   size_t continuations;
   uint8_t low, high;

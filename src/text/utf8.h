@@ -1,4 +1,4 @@
-// Reading UTF-8: strictly where text comes in, with U+FFFD for broken bytes where text goes out.
+// Reads UTF-8: strictly for input, with U+FFFD for broken bytes in output.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace kilin {
 
-/// What stands at a place in bytes that may be anything.
+/// What a place in arbitrary bytes holds.
 struct Utf8Unit {
   enum Kind {
     Character,   // a whole character of 1 to 4 bytes
@@ -29,14 +29,14 @@ inline size_t utf8_length(char lead) {
   return byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
 }
 
-/// Offset of the first byte that belongs to no whole character (surrogates, overlong forms and what lies beyond U+10FFFF are no
-/// characters), or nothing if all of `text` is UTF-8.
+/// Offset of the first byte that does not belong to a whole character (surrogates, overlong forms and code points beyond
+/// U+10FFFF are not characters), or nothing if all of `text` is UTF-8.
 std::optional<size_t> first_invalid_utf8(std::string_view text);
 
 /// Throws InvalidArgument, naming the byte's offset, if `text` is not UTF-8. @param what names it, such as "text".
 void require_utf8(std::string_view text, std::string_view what);
 
-/// The bytes as UTF-8, with U+FFFD for what is broken: Python's bytes.decode(errors="replace").
+/// The bytes as UTF-8, with U+FFFD for broken ones: Python's bytes.decode(errors="replace").
 std::string replace_broken_utf8(std::string_view bytes);
 
 }  // namespace kilin

@@ -1,5 +1,5 @@
-// Counts what the program takes from the heap by `new`, and can refuse it. A test program that uses either gets operators of
-// its own.
+// Counts the program's heap allocations by `new`, and can make one fail. A test program that uses this file gets its own
+// operators new and delete.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@ namespace kilin::testing {
 /// How often any thread of this program has called operator new so far.
 size_t allocations();
 
-/// While it lives, this thread's operator new gives `allowed` times what is asked for, then throws bad_alloc once and after
-/// that gives again. One at a time.
+/// During its lifetime, this thread's operator new succeeds `allowed` times, then throws bad_alloc once, then succeeds again.
+/// Only one at a time.
 class FailingAllocation {
  public:
   explicit FailingAllocation(size_t allowed);

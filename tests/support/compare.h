@@ -1,4 +1,4 @@
-// Comparisons for tests. Each says by how much and where two arrays differ.
+// Comparisons for tests. Each reports by how much and where two arrays differ.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 namespace kilin::testing {
 
-/// max |a - b| / max |b|: the error that every golden tolerance is stated in. Infinite if a holds a NaN or the sizes differ.
+/// max |a - b| / max |b|: the error that all golden tolerances refer to. Infinite if a holds a NaN or the sizes differ.
 double error_relative_to_max(std::span<const float> a, std::span<const float> b);
 
 /// Passes if error_relative_to_max(a, b) <= tolerance.

@@ -14,7 +14,7 @@ namespace kilin::testing {
 /// The published config.json of the real model; a part of the repository, so that no test is skipped.
 Json published_config();
 
-/// The same model as transformers' own class saves it: other spellings, no linear_attn_config, words for the layers.
+/// The same model in the form that transformers' own class saves: other spellings, no linear_attn_config, words for the layers.
 Json in_transformers_form(const Json& published);
 
 /// The message with which `parse` refuses a text under the name "config.json"; empty if it accepts it.
@@ -25,7 +25,7 @@ std::string refusal(const ParseConfig& parse, const std::string& text, ErrorCode
 struct BadConfig {
   std::function<void(Json&)> edit;
   ErrorCode code;
-  std::vector<const char*> words;  ///< that the message must hold
+  std::vector<const char*> words;  ///< that the message must contain
 };
 
 /// Expects each edit of `base` to be refused, in one line that begins with the file's name and holds all the words.

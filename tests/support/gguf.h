@@ -1,5 +1,5 @@
-// Puts GGUF files together byte by byte, broken ones too. Tests only: the product's writer is checkpoint/gguf_writer.h, and
-// could not write what a reader must refuse.
+// Builds GGUF files byte by byte, broken ones too. Tests only: the product's writer, checkpoint/gguf_writer.h, could not write
+// what a reader must refuse.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +46,8 @@ class GgufBuilder {
   GgufBuilder& raw_key(const std::string& name, uint32_t type, const Bytes& value);
   GgufBuilder& without_key(const std::string& name) { return keys_.erase(name), *this; }
 
-  /// @param extents in the file's order. @param type 0 for f32, 1 f16, 30 bf16, ... @param offset where the data says it
-  /// begins; behind the tensor before it otherwise
+  /// @param extents in the file's order. @param type 0 for f32, 1 f16, 30 bf16, ... @param offset where the header says that
+  /// the data begins; by default after the previous tensor
   GgufBuilder& tensor(const std::string& name, const std::vector<uint64_t>& extents, uint32_t type,
                       const std::vector<std::byte>& data, std::optional<uint64_t> offset = std::nullopt);
   GgufBuilder& tensor(const std::string& name, const std::vector<uint64_t>& extents, const std::vector<float>& values);
@@ -57,8 +57,8 @@ class GgufBuilder {
   void write(const std::filesystem::path& file) const;
 
   uint32_t version = 3;
-  std::optional<uint64_t> tensor_count, key_count;  ///< what the header says of them, if it lies
-  size_t alignment = 32;                            ///< where tensors are put; the key is the test's to write
+  std::optional<uint64_t> tensor_count, key_count;  ///< the header's numbers, if they shall be wrong
+  size_t alignment = 32;                            ///< of the tensors; a test that changes it must also write the key
 
  private:
   struct Tensor {

@@ -1,5 +1,5 @@
-// The way to the golden data: the folder of the environment variable KILIN_GOLDEN, else ../shared/golden beside the checkout
-// (all cases), else tests/golden (a part of them, at most 25 MB).
+// Finds the golden data: the folder of the environment variable KILIN_GOLDEN, else ../shared/golden beside the checkout (all
+// cases), else tests/golden (a part of them, at most 25 MB).
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 namespace kilin::testing {
 
-/// Where `name` (such as "tiny/T065/ids.npy") stands, if it does. A set KILIN_GOLDEN alone decides.
+/// The path of `name` (such as "tiny/T065/ids.npy"), if it exists. If KILIN_GOLDEN is set, only that folder is searched.
 std::optional<std::filesystem::path> golden(const std::string& name);
 
 /// A file or folder of the repository, such as "models/tiny".
@@ -30,7 +30,7 @@ class TemporaryFolder {
 
 }  // namespace kilin::testing
 
-/// Puts the path of golden data into `variable`, or skips the test, visibly, where it does not stand.
+/// Puts the path of golden data into `variable`, or visibly skips the test if it does not exist.
 #define GOLDEN_OR_SKIP(variable, name)                                                 \
   const auto variable##_found = ::kilin::testing::golden(name);                        \
   if (!variable##_found) GTEST_SKIP() << "golden data '" << (name) << "' is not here"; \

@@ -10,12 +10,12 @@ namespace kilin::testing {
 
 class Int8Matrix {
  public:
-  /// What quantize_rows of `table` gives for x.
+  /// Quantises x with quantize_rows of `table`.
   explicit Int8Matrix(const Matrix& x, const KernelTable& table = naive_kernels())
       : count_(x.view().rows()), cols_(x.view().cols()) {
     table.quantize_rows(x.view(), rows());
   }
-  /// For random values in [-1, 1).
+  /// Quantises random values in [-1, 1).
   Int8Matrix(size_t rows, size_t cols, Random& random) : Int8Matrix(Matrix(rows, cols, random)) {}
 
   Int8Rows rows() const {
@@ -43,7 +43,7 @@ class Int8Matrix {
   }
 
   size_t count_, cols_;
-  mutable std::vector<int8_t> values_;  // Int8Rows refers to what may be written
+  mutable std::vector<int8_t> values_;  // mutable, because Int8Rows can be written through
   mutable std::vector<float> scales_;
   mutable std::vector<int16_t> sums_;
 };

@@ -1,4 +1,4 @@
-// The instruction sets as parameters of tests, so that ctest names each.
+// The instruction sets as parameters of tests, so that ctest lists each by name.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 namespace kilin::testing {
 
-/// All of this CPU's architecture, weakest first, whether this CPU has them or not: see ISA_OR_SKIP.
+/// All sets of this CPU's architecture, weakest first, whether or not this CPU has them: see ISA_OR_SKIP.
 inline std::vector<std::string> isas() {
   std::vector<std::string> names;
   for (Isa isa : kIsas)
@@ -23,7 +23,7 @@ inline std::vector<std::string> isas() {
   return names;
 }
 
-/// As part of a test's name, which takes letters, digits and underscores: "avx2_vnni".
+/// The set's name in a test's name, which allows letters, digits and underscores only: "avx2_vnni".
 inline std::string name_in_tests(std::string isa) {
   std::ranges::replace(isa, '+', '_');
   return isa;
@@ -35,15 +35,15 @@ inline bool cpu_has(const std::string& name) {
   return false;
 }
 
-/// The last of isas() that this CPU has: what runs where nothing is asked for.
+/// The last of isas() that this CPU has, which runs by default.
 inline std::string best_isa() {
   std::vector<std::string> names = isas();
   std::erase_if(names, [](const std::string& name) { return !cpu_has(name); });
   return names.back();
 }
 
-/// Why a test of whole layers or models does not run on it here; empty where it does. KILIN_TEST_ISAS=picked leaves the one
-/// that runs where nothing is asked for: a sanitised model takes minutes, and the tests of kernels reach the other sets.
+/// Why a test of whole layers or models does not run on this set here; empty if it does. KILIN_TEST_ISAS=picked leaves only the
+/// default one: a sanitised model takes minutes, and the tests of kernels cover the other sets.
 inline std::string reason_to_skip(const std::string& name) {
   if (!cpu_has(name)) return "this CPU has no " + name;
   const char* wanted = std::getenv("KILIN_TEST_ISAS");
@@ -51,11 +51,11 @@ inline std::string reason_to_skip(const std::string& name) {
   return {};
 }
 
-/// Its kernels; the ops that KILIN_NAIVE names stay naive.
+/// The kernels of a set; the ops that KILIN_NAIVE names stay naive.
 inline KernelChoice kernels_for(const std::string& isa) { return {isa, KernelChoice::from_environment().naive}; }
 
 }  // namespace kilin::testing
 
-/// Skips the test, visibly, where it does not run on the instruction set.
+/// Visibly skips the test if it does not run on the instruction set.
 #define ISA_OR_SKIP(name) \
   if (const std::string reason = ::kilin::testing::reason_to_skip(name); !reason.empty()) GTEST_SKIP() << reason

@@ -24,7 +24,7 @@ inline std::vector<Form> isa_forms() {
   return forms;
 }
 
-/// And the naive one.
+/// The same and the naive form.
 inline std::vector<Form> all_forms() {
   std::vector<Form> forms = isa_forms();
   forms.push_back({"naive", naive_kernels()});
@@ -70,7 +70,7 @@ class Matrix {
     for (size_t r = 0; r < rows_; ++r) all.insert(all.end(), &data_[1 + r * stride_], &data_[1 + r * stride_] + cols_);
     return all;
   }
-  /// Nobody wrote outside of the rows.
+  /// Whether the gaps between the rows are unchanged.
   bool gaps_are_intact() const {
     for (size_t i = 0; i < data_.size(); ++i) {
       const bool inside = i >= 1 && i - 1 < rows_ * stride_ && (i - 1) % stride_ < cols_;

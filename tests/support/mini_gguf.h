@@ -1,4 +1,4 @@
-// A whole Kimi-Linear model of two layers (KDA and dense, MLA and experts) as a GGUF file, small enough to be taken apart.
+// A whole Kimi-Linear model of two layers (KDA and dense, MLA and experts) as a small GGUF file that tests can change.
 #pragma once
 
 #include "support/gguf.h"
@@ -6,7 +6,8 @@
 namespace kilin::testing {
 
 /// 2 layers, hidden 4, vocabulary 260, 2 heads: KDA of 3, convolution of 4; MLA of nope 3, rope 2, value 2, rank 5; 3 experts
-/// of 6, 2 a token, 1 shared; dense 8. All fp32; no values but where a test needs them. Keys but not the tokeniser's.
+/// of 6, 2 per token, 1 shared; dense 8. All fp32, with values only where a test needs them. Has all keys except the
+/// tokeniser's.
 GgufBuilder mini_gguf();
 
 /// Values 0, 1/8, 2/8, ... from `first` on.

@@ -1,4 +1,4 @@
-// A model with its pools, run batch by batch: the lowest door that tests of the forward pass can use.
+// A model with its pools, run batch by batch: the lowest level at which tests can run a forward pass.
 #pragma once
 
 #include <filesystem>
@@ -57,7 +57,7 @@ class ModelRunner {
 
   TestSequence fresh() { return {pools_.states.acquire(), PageTable(pools_.latents), 0}; }
 
-  /// A batch with all that a step on it needs, so that the step itself is what a test counts or measures.
+  /// A batch with everything that a step needs, so that a test can count or measure the step alone.
   struct Step {
     std::vector<int32_t> ids;
     std::vector<size_t> cu_seqlens = {0};
@@ -103,7 +103,7 @@ class ModelRunner {
     return run({{&sequence, ForwardMode::Extend, ids}}, taps);
   }
 
-  /// Another sequence that remembers the same.
+  /// Another sequence with the same memory.
   TestSequence copy_of(const TestSequence& sequence) {
     TestSequence copy = fresh();
     pools_.states.restore(copy.state.slot(), pools_.states.snapshot(sequence.state.slot()));
@@ -118,7 +118,7 @@ class ModelRunner {
     return copy;
   }
 
-  /// All that is remembered of a sequence: its slot (states and convolution tails), then its tokens' latents by layer.
+  /// Everything that the pools hold for a sequence: its slot (states and convolution tails), then its tokens' latents by layer.
   std::vector<float> memory_of(const TestSequence& sequence) {
     std::vector<float> all = pools_.states.snapshot(sequence.state.slot()).values;
     const auto& [layers, width, type] = pools_.latents.dimensions();

@@ -1,4 +1,4 @@
-// Reads golden .npz files, trusting them: NumPy's archives of .npy files, stored without compression. Tests only.
+// Reads golden .npz files without checking them: NumPy's archives of .npy files, stored without compression. Tests only.
 #pragma once
 
 #include <cstring>

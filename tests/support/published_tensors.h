@@ -1,5 +1,5 @@
-// The list of the published checkpoint's tensors. A part of the repository, so that no test is skipped: as 35 lines with
-// ranges of layers and experts (tests/golden/real/tensor_ranges.tsv), of which these functions make the 20,493 again.
+// The list of the published checkpoint's tensors. It is part of the repository, so that no test is skipped: 35 lines with
+// ranges of layers and experts (tests/golden/real/tensor_ranges.tsv), which these functions expand to the 20,493 tensors.
 #pragma once
 
 #include <set>
@@ -9,7 +9,7 @@
 
 namespace kilin::testing {
 
-/// Every text that a pattern stands for: "a.{0-2,7}.b" for a.0.b, a.1.b, a.2.b and a.7.b; several braces for all combinations.
+/// All texts that a pattern stands for: "a.{0-2,7}.b" for a.0.b, a.1.b, a.2.b and a.7.b; several braces for all combinations.
 /// @throws std::invalid_argument, which quotes the pattern, if it holds anything else between braces
 std::vector<std::string> expand_ranges(std::string_view pattern);
 

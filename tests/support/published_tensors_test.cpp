@@ -31,7 +31,7 @@ TEST(PublishedTensors, NoLineStandsTwice) {
   EXPECT_EQ(published_tensors().size(), 20493u);
 }
 
-// real/tensors.tsv of the whole set: a line a tensor, made without any weight map.
+// real/tensors.tsv of the whole set: one line per tensor, made without any weight map.
 TEST(PublishedTensors, AreThoseOfTheWholeListLineForLine) {
   GOLDEN_OR_SKIP(path, "real/tensors.tsv");
   std::set<std::string> whole;

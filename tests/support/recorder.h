@@ -1,4 +1,4 @@
-// A tap that keeps what it is shown.
+// A tap that keeps the values that it is shown.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@ class Recorder final : public Taps {
         }
   }
 
-  /// All that was shown under this name, in turn. @throws std::out_of_range for what was not shown
+  /// All values shown under this name, in order. @throws std::out_of_range for what was not shown
   const std::vector<float>& values(Value value, int layer = Site::kModel) const { return values_.at({layer, value}); }
 
  private:

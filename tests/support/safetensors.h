@@ -1,5 +1,5 @@
-// Reads golden safetensors files, trusting them. Tests only: the product's reader is checkpoint/safetensors.h, and is no part
-// of what tests of other folders need.
+// Reads golden safetensors files without checking them. Tests only: the product's reader is checkpoint/safetensors.h, which
+// tests of other folders shall not depend on.
 #pragma once
 
 #include <cstdint>

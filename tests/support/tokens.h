@@ -1,4 +1,4 @@
-// Tokens for tests whose ids are to be read off: a byte's id is its value.
+// Tokens for tests with readable ids: a byte's id is its value.
 #pragma once
 
 #include <string>

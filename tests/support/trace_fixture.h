@@ -73,7 +73,7 @@ class TraceTest : public ::testing::Test {
     return "";
   }
 
-  /// What is offered of some layers, one of each kind, and of the model.
+  /// The values offered by some layers, one of each kind, and by the model.
   static std::vector<OfferedValue> offered(const std::vector<int>& layers) {
     std::vector<OfferedValue> some = support(block_kinds(engine().config()));
     std::erase_if(some, [&](const OfferedValue& o) {

@@ -9,7 +9,7 @@ namespace kilin {
 
 std::optional<TrueToken> read_guesses(const KernelTable& kernels, std::span<const float> logits, std::span<float> probabilities,
                                       std::optional<int32_t> actual, std::span<Guess> best) {
-  // Ids are compared by their logits, of which fewer are equal than of probabilities.
+  // Compares logits rather than probabilities, since fewer of them are equal.
   const auto logit = [&](const Guess& guess) { return logits[static_cast<size_t>(guess.id)]; };
   size_t found = 0;
   for (size_t id = 0; id < logits.size(); ++id) {

@@ -1,4 +1,4 @@
-// The best few of a row of logits, and where one token stands among all.
+// The best few tokens of a row of logits, and the rank of one token among all.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace kilin {
 
-/// Fills `best` with the most probable tokens of a row of logits, of equal ones the lower id first.
+/// Fills `best` with the most probable tokens of a row of logits; of equal ones the lower id comes first.
 /// @param probabilities scratch, as long as the row
-/// @param actual the token that does come next, if one does
+/// @param actual the token that really comes next, if any
 /// @pre best.size() <= logits.size()
-/// @returns how that one fares, rank 0 without one; nothing if no logit is a number
+/// @returns rank and probability of that token, rank 0 if there is none; nothing if no logit is a number
 std::optional<TrueToken> read_guesses(const KernelTable& kernels, std::span<const float> logits, std::span<float> probabilities,
                                       std::optional<int32_t> actual, std::span<Guess> best);
 

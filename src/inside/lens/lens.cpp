@@ -14,11 +14,11 @@ namespace kilin {
 
 namespace {
 
-constexpr size_t kBlockRows = 64;  // whose logits are there at a time: 42 MB for the published vocabulary
+constexpr size_t kBlockRows = 64;  // rows whose logits are in memory at a time: 42 MB for the published vocabulary
 
 size_t triangle(size_t rows) { return rows * (rows + 1) / 2; }
 
-// Tokens by tokens a cell must stand for if all patterns together shall hold at most so many cells.
+// The block size, in tokens per cell side, at which all patterns together hold at most `most_cells` cells.
 size_t block_for(const ModelConfig& config, size_t tokens, size_t most_cells) {
   const size_t patterns = config.mla_layers() * config.num_attention_heads;
   size_t block = 1;

@@ -1,5 +1,5 @@
-// What a prompt looks like from inside, reduced while the pass goes by to what a page can show: no matrix of scores, no row of
-// logits outlives its layer.
+// Looks at a prompt from inside, reduced during the pass to what a page can show: no matrix of scores and no row of logits is
+// kept beyond its layer.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +17,22 @@ struct Guess {
   float probability = 0;
 };
 
-/// How the token that does come next fares among the guesses.
+/// Rank and probability of the token that really comes next.
 struct TrueToken {
-  uint32_t rank = 0;  ///< 1: it is the first guess; 0: nobody knows what comes next, behind the last token
+  uint32_t rank = 0;  ///< 1: it is the first guess; 0: after the last token, where the next one is unknown
   float probability = 0;
 };
 
-/// What each layer's stream would say of the next token if the model ended there (project_on_vocab). Row 0 is the embedding's,
-/// row l + 1 that of layer l; so the last row is the model's own answer.
+/// What each layer's stream would predict as the next token if the model ended there (project_on_vocab). Row 0 is the
+/// embedding's, row l + 1 that of layer l, so the last row is the model's own answer.
 struct LogitLens {
   size_t rows = 0;
   size_t guesses = 0;             ///< of a cell
-  std::vector<Guess> best;        ///< [rows, S, guesses], most probable first, of equal ones the lower id
+  std::vector<Guess> best;        ///< [rows, S, guesses], most probable first, the lower id first among equals
   std::vector<TrueToken> actual;  ///< [rows, S]
 };
 
-/// Where the heads of an MLA layer look.
+/// The attention patterns of an MLA layer's heads.
 struct AttentionPatterns {
   size_t layer = 0;
   size_t heads = 0;
@@ -41,15 +41,15 @@ struct AttentionPatterns {
   std::vector<float> probabilities;
 };
 
-/// What a KDA layer forgets, and what it writes.
+/// How fast a KDA layer forgets, and how much it writes.
 struct MemoryPatterns {
   size_t layer = 0;
   size_t heads = 0;
   size_t channels = 0;  ///< of a head's keys
-  /// [heads, channels] ln 2 / -(mean log decay over the prompt), in tokens: after so many, half of what stood there is left.
-  /// Infinite where nothing decays
+  /// [heads, channels] ln 2 / -(mean log decay over the prompt), in tokens: after that many, half of the content is left.
+  /// Infinite if nothing decays
   std::vector<float> half_lives;
-  std::vector<float> token_half_lives;  ///< [S, heads] geometric mean over the channels, of the decay at that token alone
+  std::vector<float> token_half_lives;  ///< [S, heads] geometric mean over the channels, from the decay at that token alone
   std::vector<float> betas;             ///< [S, heads] how much of the old value a token overwrites, 0 to 1
 };
 
@@ -76,16 +76,16 @@ struct LensOptions {
   static constexpr size_t kMostTokens = 4096;
 
   size_t guesses = 5;
-  /// Most cells of all patterns together: those of longer prompts stand for blocks of tokens. All of 200 tokens fit for the
-  /// published model, 7 layers of 32 heads.
+  /// Most cells of all patterns together; in longer prompts a cell stands for a block of tokens. For the published model, 7
+  /// layers of 32 heads, 200 tokens fit with a cell for each pair.
   size_t attention_cells = 5'000'000;
-  /// Called now and then with what is done of what there is to do; what it throws ends the pass.
+  /// Called now and then with the work done and the total; an exception from it ends the pass.
   std::function<void(size_t done, size_t total)> progress = {};
 };
 
-/// Runs a prompt and looks at it. Attention probabilities make the MLA layers take their staged path, so that logits may differ
-/// by 1e-5 from those of a plain pass.
-/// @throws InvalidArgument for a prompt of more than LensOptions::kMostTokens, and as trace_steps; Corrupt if logits hold no
+/// Runs a prompt and collects all of this. To get attention probabilities, the MLA layers take their staged path, so that
+/// logits may differ by 1e-5 from those of a plain pass.
+/// @throws InvalidArgument for a prompt of more than LensOptions::kMostTokens, and as trace_steps; Corrupt if no logit is a
 /// number; ResourceExhausted; what options.progress throws
 Lens look_inside(Engine& engine, std::span<const int32_t> ids, const LensOptions& options = {});
 

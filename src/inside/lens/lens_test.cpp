@@ -18,13 +18,13 @@ class LensOfTiny : public testing::TraceTest {
  protected:
   static constexpr size_t kVocab = 4096;
 
-  // What a trace of the same staged layers shows: the same bytes.
+  // The values that a trace of the same staged layers shows: the same bytes.
   static Saved run_staged(const std::vector<int32_t>& ids, std::vector<std::string> names) {
     for (int layer : {3, 5}) names.push_back(fmt::format("layers.{}.self_attn.attention_probabilities", layer));
     return run({{ids}}, names);
   }
 
-  // What a cell of the logit lens must be, from a row of logits, by sorting all of it.
+  // Expects a cell of the logit lens to be what sorting the whole row of logits gives.
   static void expect_cell(const Lens& lens, size_t row, size_t token, const float* logits) {
     const LogitLens& l = lens.logit_lens;
     const size_t cell = row * lens.ids.size() + token;

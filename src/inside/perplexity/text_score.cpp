@@ -65,9 +65,9 @@ void Divergence::add(const Prediction& p, const Prediction& q) {
     const double log_p = p.log_probability(i), share = std::exp(log_p);
     if (share > 0) divergence += share * (log_p - q.log_probability(i));
   }
-  // Where p is no distribution, no share of it compares as above 0.
+  // If p is not a distribution, its probabilities are NaN, and none compares as above 0.
   const bool defined = p.is_distribution() && !std::isnan(divergence);
-  divergences_.push_back(!defined ? INFINITY : std::max(divergence, 0.0));  // below 0 is rounding
+  divergences_.push_back(!defined ? INFINITY : std::max(divergence, 0.0));  // rounding can make it negative
   if (p.first() == q.first()) ++same_first_;
 }
 

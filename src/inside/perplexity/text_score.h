@@ -1,4 +1,4 @@
-// How well a model predicts a text, and how far its predictions are from another's.
+// How well a model predicts a text, and how far its predictions are from another model's.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace kilin {
 void for_each_prediction(Engine& engine, std::span<const int32_t> ids, size_t window,
                          const std::function<void(size_t prediction, std::span<const float> logits, int32_t next)>& each);
 
-/// The distribution over the next token that logits stand for, normalised once for all that is asked of it.
+/// The distribution over the next token that logits define; normalised once, by the constructor.
 class Prediction {
  public:
   /// @param logits must outlive it; at least one
@@ -32,7 +32,7 @@ class Prediction {
   double surprise(int32_t id) const { return -log_probability(static_cast<size_t>(id)); }
   /// The most probable token; of equals the lowest id.
   size_t first() const { return first_; }
-  /// False where a logit is NaN or infinite above, so that there are no probabilities.
+  /// False if a logit is NaN or +infinity, so that there are no probabilities.
   bool is_distribution() const;
 
  private:
@@ -49,23 +49,23 @@ class TextScore {
   size_t predictions() const { return predictions_; }
   double nll() const;               ///< mean surprise, nats a token
   double perplexity() const;        ///< e^nll
-  double perplexity_error() const;  ///< one standard error of it, taking predictions for independent
+  double perplexity_error() const;  ///< its standard error, if predictions are independent
 
  private:
   size_t predictions_ = 0;
   double sum_ = 0, squares_ = 0;
 };
 
-/// How far predictions q are from stored ones p of the same text. Not thread-safe.
+/// Measures how far predictions q are from stored ones p of the same text. Not thread-safe.
 class Divergence {
  public:
-  /// KL(p || q) of one prediction in nats, and whether both put the same token first. @pre as many p as q
+  /// Adds one prediction: KL(p || q) in nats, and whether both put the same token first. @pre as many p as q
   void add(const Prediction& p, const Prediction& q);
 
   size_t predictions() const { return divergences_.size(); }
   double mean() const;
-  /// The divergence that a share of predictions does not exceed: 0.99 is the 99th percentile, by nearest rank. @pre 0 < share
-  /// <= 1
+  /// The divergence that this share of predictions does not exceed: 0.99 gives the 99th percentile, by nearest rank. @pre 0 <
+  /// share <= 1
   double quantile(double share) const;
   double largest() const { return quantile(1); }
   double same_first() const;  ///< share of predictions

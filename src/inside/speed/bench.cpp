@@ -12,7 +12,7 @@ namespace kilin {
 
 namespace {
 
-constexpr double kLongestPrompt_s = 10;  // that is read to make a past, where nothing else was asked for
+constexpr double kLongestPrompt_s = 10;  // longest time to read a prompt as the past, unless --past says otherwise
 
 using Clock = std::chrono::steady_clock;
 
@@ -41,13 +41,14 @@ std::vector<int32_t> Bench::random_ids(size_t n) {
   return ids;
 }
 
-// Drawn, not the most probable ones: a model that repeats itself would ask the same experts again and again.
+// Draws tokens rather than taking the most probable ones: a model that repeats itself would use the same experts again and
+// again.
 GenerationParams Bench::sampling(size_t max_new_tokens) {
   GenerationParams params;
   params.sampling.temperature = 1;
   params.sampling.seed = random_bits(plan_.seed, drawn_++);
   params.max_new_tokens = max_new_tokens;
-  params.stop_ids.emplace();  // none: a row is as long as it was planned
+  params.stop_ids.emplace();  // none, so that a row gets its planned length
   return params;
 }
 
@@ -126,7 +127,7 @@ BenchRow Bench::batch(size_t sequences) {
   return row;
 }
 
-// A step of every request, none of which ends by it but by an error.
+// Runs one step of every request. A request ends here only by an error.
 void Bench::step_all(std::span<const std::shared_ptr<Request>> requests) {
   engine_.step();
   for (const auto& request : requests)
@@ -140,7 +141,7 @@ void Bench::measure_steps(std::span<const std::shared_ptr<Request>> requests, Be
   const auto end_all = [&] {
     engine_.set_profile(nullptr);
     for (const auto& request : requests) request->cancel();
-    engine_.step();  // ends them, and gives their memory back
+    engine_.step();  // ends the requests and returns their memory
   };
   try {
     const auto in_prompt = [](const auto& request) { return request->prompt_tokens_read() < request->prompt_tokens(); };

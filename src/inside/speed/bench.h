@@ -1,5 +1,5 @@
 // How fast a model runs here, and how fast it could: prompts, generation after a past of some length, several sequences at
-// once. The figures come from an Engine, through the doors that everybody uses.
+// once. The figures come from an Engine, through its public functions.
 #pragma once
 
 #include <cstddef>
@@ -19,16 +19,16 @@ namespace kilin {
 /// How the past of a row is made.
 enum class PastBy : uint8_t {
   Nothing,  ///< there is none
-  Prompt,   ///< by reading random ids
+  Prompt,   ///< by reading a prompt of random ids
   Noise,    ///< by lengthen_with_noise, after a short prompt
 };
 std::string_view to_string(PastBy by);  ///< "nothing", "prompt", "noise"
 
 struct BenchPlan {
   std::vector<size_t> prompts = {512};                              ///< tokens, a row each
-  std::vector<size_t> depths = {0, 4096};                           ///< tokens before those that are generated, a row each
+  std::vector<size_t> depths = {0, 4096};                           ///< tokens before the generated ones, a row each
   std::vector<size_t> batches = {1, 8};                             ///< sequences at once, a row each
-  size_t generate = 32;                                             ///< tokens a sequence and repeat
+  size_t generate = 32;                                             ///< tokens per sequence and repeat
   size_t repeat = 3;                                                ///< how often a row is measured
   uint64_t seed = 1;                                                ///< of ids, of sampling and of noise
   std::optional<PastBy> past = {};                                  ///< unset: Prompt where that takes some seconds, else Noise
@@ -41,27 +41,27 @@ struct BenchPlan {
   size_t pool_tokens() const;
   size_t max_sequences() const;
 
-  /// @throws InvalidArgument if a row is longer than the model can be
+  /// @throws InvalidArgument if a row is longer than the model allows
   void require_length(size_t model_max_length) const;
-  /// @throws ResourceExhausted if a row needs more memory than there is, naming it and what it needs
+  /// @throws ResourceExhausted if a row needs more memory than there is, naming the row and its need
   void require_memory(const MemoryPlan& plan, uint64_t available_bytes) const;
 };
 
-/// The middle of some figures, and their ends.
+/// Median, smallest and largest of some figures.
 struct Spread {
   double median = 0, min = 0, max = 0;
 };
-/// @pre there is one at least
+/// @pre at least one value
 Spread spread_of(std::vector<double> values);
 
 struct BenchRow {
   enum class Work : uint8_t { Prompt, Generation, Batch } work = Work::Prompt;
   size_t prompt_tokens = 0;  ///< of a Prompt row
-  size_t depth = 0;          ///< of the others: tokens of each sequence before the first that is timed
+  size_t depth = 0;          ///< of the other rows: tokens of each sequence before the first timed one
   PastBy past = PastBy::Nothing;
   size_t sequences = 1;
   size_t tokens = 0;                 ///< read or made in a repeat, by all sequences together
-  size_t steps = 0;                  ///< of a repeat: what costs are told by. A prompt counts as one
+  size_t steps = 0;                  ///< of a repeat; costs are given per step. A prompt counts as one
   std::vector<double> seconds = {};  ///< of each repeat
   MachinePeaks before = {}, after = {};
   StageProfile profile = {};  ///< of all repeats together
@@ -70,41 +70,40 @@ struct BenchRow {
   Spread tokens_per_s() const;
   double seconds_per_step() const;  ///< median
   StageCost total_cost() const { return profile.sum().cost; }
-  /// A sum over all repeats as one of a step.
+  /// Converts a sum over all repeats to one per step.
   double per_step(uint64_t sum) const;
 };
 
-/// The peak of what multiplies most of a model's weights, and its name: "int8", "bf16" or "fp32".
+/// The peak of the arithmetic that multiplies most of a model's weights, and its name: "int8", "bf16" or "fp32".
 struct ProductPeak {
   std::string_view name;
   double operations_per_s;
 };
 ProductPeak product_peak(const MachinePeaks& peaks, ActivationType activations, bool has_panels);
 
-/// The least seconds that a step of generation can take: its bytes at full bandwidth, and then the attention over the past at
-/// the peak of its products, bf16 or fp32. Products of a few rows need no time of their own: their operations hide behind the
-/// reading.
+/// The least time that a step of generation can take: its bytes at full bandwidth, then the attention over the past at the peak
+/// of its products, bf16 or fp32. Products of a few rows add no time: they run while the weights are read.
 double generation_bound_s(const BenchRow& row);
 
-/// The least seconds that some work can take, where reading and computing go on at once: the longer one of the two.
+/// The least time that some work can take if reading and computing overlap: the longer of the two.
 double stage_bound_s(const StageCost& cost, const MachinePeaks& peaks);
 
-/// Measures rows. One at a time, on one engine that nobody else uses (Drive::ByCaller), whose pools hold the plan's largest
+/// Measures rows, one at a time, on an engine that nobody else uses (Drive::ByCaller) and whose pools hold the plan's largest
 /// row.
 class Bench {
  public:
-  /// @param between called between two steps; what it throws ends the measurement
+  /// @param between called between two steps; an exception from it ends the measurement
   Bench(Engine& engine, BenchPlan plan, std::function<void()> between = {});
 
-  /// A fresh sequence's first token after a prompt of one, seconds.
+  /// Seconds to a fresh sequence's first token, after a prompt of one token.
   double first_token_s();
 
-  /// To be called before rows: takes the memory of the probe, and reads a short prompt, so that all weights have been in memory
-  /// once and PastBy can be chosen. @throws ResourceExhausted
+  /// Call this before measuring rows. It allocates the probe's memory and reads a short prompt, so that all weights have been
+  /// in memory once and PastBy can be chosen. @throws ResourceExhausted
   void prepare(size_t probe_bytes_per_thread);
   size_t probe_bytes() const { return probe_ ? probe_->memory_bytes() : 0; }
 
-  /// @throws Corrupt if the model's logits hold no number, as Engine::follow
+  /// @throws Corrupt if no logit is a number, as Engine::follow
   BenchRow prompt(size_t tokens);
   BenchRow generation(size_t depth);
   BenchRow batch(size_t sequences);

@@ -1,4 +1,4 @@
-// What rows need, and whether they can have it.
+// The tokens and memory that rows need, and whether they are available.
 #include <algorithm>
 
 #include "core/error.h"
@@ -46,7 +46,7 @@ void BenchPlan::require_length(size_t model_max_length) const {
   for_each_row(*this, [&](const char* what, size_t size, Need need) {
     if (need.tokens > model_max_length)
       raise(ErrorCode::InvalidArgument,
-            "{} of {} takes {} tokens with what is generated; expected at most {}, the model_max_length", what, size,
+            "{} of {} takes {} tokens, generated ones included; expected at most {}, the model_max_length", what, size,
             need.tokens, model_max_length);
   });
 }

@@ -1,4 +1,4 @@
-// What a row's figures come to, and what bounds them.
+// Computes rates from a row's figures, and the bounds of these rates.
 #include <algorithm>
 
 #include "inside/speed/bench.h"
@@ -7,10 +7,10 @@ namespace kilin {
 
 namespace {
 
-// Seconds at a rate; none where there is nothing to do.
+// Seconds at a rate; 0 if there is nothing to do.
 double time_of(uint64_t amount, double per_s) { return amount == 0 ? 0 : static_cast<double>(amount) / per_s; }
 
-// A CPU may have no instruction for bf16.
+// A CPU without a bf16 instruction computes at its fp32 rate.
 double bf16_rate(const MachinePeaks& peaks) { return std::max(peaks.bf16_operations_per_s, peaks.fp32_operations_per_s); }
 
 }  // namespace

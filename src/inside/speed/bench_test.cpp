@@ -1,4 +1,4 @@
-// Never how fast: what is counted, what figures come to, and what is refused.
+// Tests what is counted, how figures are computed and what is refused; never speed.
 #include "inside/speed/bench.h"
 
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ TEST(BenchRow, GenerationIsBoundByItsBytesAndThenByAttention) {
                      .int8_operations = 1u << 30,
                      .fp32_operations = 1u << 30});
   }
-  EXPECT_EQ(generation_bound_s(row), 1.0);  // 200 bytes a step at 200 bytes/s
+  EXPECT_EQ(generation_bound_s(row), 1.0);  // 200 bytes per step at 200 bytes/s
   {
     const StageScope scope(&row.profile, Stage::MlaAttention);
     row.profile.add({.fp32_operations = 30'000});
@@ -71,7 +71,7 @@ TEST(BenchRow, GenerationIsBoundByItsBytesAndThenByAttention) {
     const StageScope scope(&row.profile, Stage::MlaAttention);
     row.profile.add({.bf16_operations = 60'000});
   }
-  EXPECT_EQ(generation_bound_s(row), 2.5);  // and 2000 of bf16, at fp32's rate where there is no other
+  EXPECT_EQ(generation_bound_s(row), 2.5);  // and 2000 of bf16, at fp32's rate since there is no bf16 rate
   row.before.bf16_operations_per_s = 3000;
   row.after.bf16_operations_per_s = 5000;
   EXPECT_EQ(generation_bound_s(row), 2.0);

@@ -10,13 +10,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kSeconds = 0.06;        // of each measurement
-constexpr size_t kSlicesPerThread = 16;  // so that a thread that the system holds up for a moment keeps nobody waiting
+constexpr size_t kSlicesPerThread = 16;  // many, so that nobody waits long for a thread that the system stopped
 constexpr size_t kBytesPerThread = 256u << 20;
 constexpr uint64_t kRoundsPerSlice = 1u << 16;  // some 100 microseconds
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Repeats a loop on all threads until the time is over. @returns loops a second
+// Repeats a loop on all threads until the time is up. @returns loops a second
 template <typename Loop>
 double loops_per_s(Loop loop) {
   size_t loops = 0;
@@ -53,7 +53,7 @@ MachineProbe::MachineProbe(Isa isa, size_t threads, size_t bytes_per_thread)
   memory_ = Reservation(slices * 2 * stream_bytes_, "memory of the bandwidth probe");
   memory_.ask_for_huge_pages();
   pool_.parallel_for(slices, 1, [&](const Slice& s) {
-    for (size_t i = s.begin; i < s.end; ++i)  // other bytes than the system's page of zeros
+    for (size_t i = s.begin; i < s.end; ++i)  // writes, so that pages are not all the system's zero page
       std::fill_n(memory_.data() + i * 2 * stream_bytes_, 2 * stream_bytes_, static_cast<std::byte>(i + 1));
   });
 }

@@ -1,4 +1,5 @@
-// What the machine gives at this moment: peaks of arithmetic and of reading from memory, on as many threads as the engine has.
+// Measures what the machine can do at this moment: peaks of arithmetic and of reading from memory, on as many threads as the
+// engine has.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,7 @@
 
 namespace kilin {
 
-/// A second's worth on all threads together. 0 where there is no such instruction.
+/// Rates of all threads together. 0 if there is no such instruction.
 struct MachinePeaks {
   double read_bytes_per_s = 0;
   double int8_operations_per_s = 0;  ///< the kernels' own dot product of bytes
@@ -18,22 +19,23 @@ struct MachinePeaks {
   double bf16_operations_per_s = 0;
 };
 
-/// Of what was measured before some work and after it.
+/// The mean of the peaks measured before and after some work.
 MachinePeaks mean(const MachinePeaks& a, const MachinePeaks& b);
 
-/// A shared machine's clock and bandwidth drift within seconds, so a figure is held against peaks of the same moment: a
-/// measurement takes a quarter of a second, to be taken right before and right after the work.
+/// A shared machine's clock and bandwidth drift within seconds, so a figure is compared with peaks of the same moment. A
+/// measurement takes a quarter of a second; make one right before and one right after the work.
 class MachineProbe {
  public:
-  /// Takes and touches memory of which nothing stays in caches: see memory_bytes. @throws ResourceExhausted
-  /// @param isa whose instructions to measure. @param bytes_per_thread to read; a few times the last cache's share of a thread
+  /// Allocates and touches more memory than caches hold: see memory_bytes. @throws ResourceExhausted
+  /// @param isa whose instructions to measure. @param bytes_per_thread to read; a few times a thread's share of the last-level
+  /// cache
   MachineProbe(Isa isa, size_t threads, size_t bytes_per_thread);
 
   MachinePeaks measure();
 
   size_t memory_bytes() const { return memory_.bytes(); }
 
-  /// What a thread should read where so much memory can be taken: 256 MB, or less, so that an eighth is never exceeded.
+  /// What a thread should read: 256 MB, or less so that all threads together take at most an eighth of the available memory.
   static size_t suitable_bytes_per_thread(uint64_t available_bytes, size_t threads);
 
  private:

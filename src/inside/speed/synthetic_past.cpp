@@ -8,7 +8,7 @@
 namespace kilin {
 
 void lengthen_with_noise(Sequence& sequence, size_t tokens, size_t vocab_size, uint64_t seed) {
-  constexpr size_t kRows = 512;  // of noise, again and again: no kernel looks for repetitions
+  constexpr size_t kRows = 512;  // of noise, repeated: no kernel's speed depends on the values
   const size_t start = sequence.tokens();
   sequence.pages.grow(start + tokens);
   LatentKvPool& pool = sequence.pools->latents;

@@ -10,14 +10,14 @@ namespace kilin {
 
 namespace {
 
-// Leaves a pass whose reader has gone.
+// Thrown to leave a pass whose reader is gone.
 struct ReaderHasGone {};
 
-constexpr std::chrono::milliseconds kPollInterval(50);  // as fast as Ctrl-C need be, and nothing beside a pass
+constexpr std::chrono::milliseconds kPollInterval(50);  // short enough for Ctrl-C, and cheap beside a pass
 
 }  // namespace
 
-// On the pass's thread, in its turn.
+// Runs on the pass's thread, during its turn.
 class InterleavedTrace::Observer final : public TraceObserver {
  public:
   explicit Observer(InterleavedTrace& trace) : trace_(trace) {}
@@ -27,8 +27,8 @@ class InterleavedTrace::Observer final : public TraceObserver {
   void reached(const Moment& moment) override {
     if (trace_.stop_) throw ReaderHasGone();
     trace_.reached_ = moment;
-    if (trace_.wanted_ && passes_before(*trace_.wanted_, moment))  // never, or the reader would wait for ever
-      raise(ErrorCode::OutOfOrder, "{}: the pass came to {} and had not shown it", trace_.describe(*trace_.wanted_),
+    if (trace_.wanted_ && passes_before(*trace_.wanted_, moment))  // a bug, and without this the reader would wait forever
+      raise(ErrorCode::OutOfOrder, "{}: the pass reached {} without showing it", trace_.describe(*trace_.wanted_),
             trace_.describe(moment));
   }
 
@@ -86,7 +86,7 @@ const TracedValue& InterleavedTrace::wait_for(const Moment& moment) {
   wanted_ = moment;
   let_pass_run(lock);
   if (error_) std::rethrow_exception(error_);
-  if (current_ == nullptr) raise(ErrorCode::OutOfOrder, "{}: the pass ended and had not shown it", describe(moment));
+  if (current_ == nullptr) raise(ErrorCode::OutOfOrder, "{}: the pass ended without showing it", describe(moment));
   return *current_;
 }
 
@@ -101,8 +101,8 @@ TraceResult InterleavedTrace::finish() {
   return std::exchange(result_, {});
 }
 
-// Gives the turn away, and waits until it is back: at the wanted value, or at the end. What poll_ throws meanwhile ends the
-// pass.
+// Gives the pass its turn and waits until it is back, at the wanted value or at the end. An exception from poll_ meanwhile ends
+// the pass.
 void InterleavedTrace::let_pass_run(std::unique_lock<std::mutex>& lock) {
   turn_ = Turn::Pass;
   if (!thread_.joinable()) {
@@ -119,7 +119,7 @@ void InterleavedTrace::let_pass_run(std::unique_lock<std::mutex>& lock) {
     while (!changed_.wait_for(lock, kPollInterval, is_back))
       if (poll_) poll_();
   } catch (...) {
-    stop_ = true;  // the pass looks at every value, and before it gives the turn back
+    stop_ = true;  // the pass checks this at every value, and before it gives the turn back
     changed_.wait(lock, is_back);
     throw;
   }

@@ -16,7 +16,7 @@ class Interleaved : public testing::TraceTest {
 
 TEST_F(Interleaved, AReaderGetsWhatAListedTraceKeeps) {
   const std::vector<TracePrompt> prompts = {{some_ids(20, 51)}, {some_ids(5, 52)}};
-  // Staged ones among them, asked for only when the pass stands just before their layer's choice.
+  // Includes staged values, asked for only when the pass is just before their layer chooses its path.
   const std::vector<std::string> names = {"input_ids",
                                           "layers.0.layer_input",
                                           "layers.1.linear_attn.betas",
@@ -44,7 +44,7 @@ TEST_F(Interleaved, EveryOfferedValueCanBeReadInTurn) {
   for (const OfferedValue& o : support(trace.blocks())) {
     const TracedValue& value = trace.wait_for(o.name);
     EXPECT_EQ(value.is_blank(), o.site.value == Value::StateInput) << o.name;
-    EXPECT_EQ(&trace.wait_for(o.name), &value) << o.name;  // the pass stands there still
+    EXPECT_EQ(&trace.wait_for(o.name), &value) << o.name;  // the pass is still there
   }
 }
 
@@ -117,7 +117,7 @@ TEST_F(Interleaved, WhatThePassThrowsReachesTheReader) {
   message_of(ErrorCode::InvalidArgument, [&] { generation.finish(); });
 }
 
-// However long the pass would take: so many new tokens outlast any first poll.
+// The pass has so many new tokens to make that it is still running at the first poll.
 TEST_F(Interleaved, AnInterruptEndsThePassWhereverItIs) {
   const std::vector<int32_t> ids = some_ids(40, 62);
   const std::vector<float> before = plain_logits(ids);

@@ -10,7 +10,7 @@ namespace kilin {
 
 namespace {
 
-constexpr size_t kBlockRows = 256;  // normed copies of so many rows at a time
+constexpr size_t kBlockRows = 256;  // rows that are normed and copied at a time
 
 }  // namespace
 

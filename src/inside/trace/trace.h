@@ -1,4 +1,4 @@
-// A trace that says beforehand what it wants: values to keep, and edits.
+// A trace whose values to keep and edits are listed before it runs.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class SavedValue {
 
   const Moment& moment() const { return moment_; }
   const std::string& name() const { return name_; }
-  /// Whether the trace has run and the prompt has this value: a fresh one has no state_input, unless an edit has made one.
+  /// Whether the trace has run and the prompt has this value: a fresh prompt has no state_input unless an edit made one.
   bool has(size_t prompt) const { return prompt < prompts_.size() && !prompts_[prompt].empty(); }
   /// A copy without gaps, in the shape that `support` tells; f32, or i32 for ids and indices.
   /// @throws OutOfOrder if has(prompt) is false
@@ -31,12 +31,12 @@ class SavedValue {
   std::vector<Tensor> prompts_;
 };
 
-/// Called at the value's point of use; what it writes into it the model goes on with.
+/// Called at the value's point of use; the model goes on with what it writes into the value.
 using TraceEdit = std::function<void(const TracedValue&)>;
 
-/// Prompts with a list of things to do on the way. What is done at one value is done in the order in which it was asked for: a
-/// save before an edit keeps what was there, one after it what was made of it. The pass ends after the last value asked for,
-/// unless new tokens are. One thread; the engine must outlive it.
+/// Prompts with a list of saves and edits. Those of one value are done in the order in which they were requested: a save before
+/// an edit keeps the old value, a save after it the new one. The pass ends after the last value asked for, unless new tokens
+/// are wanted. Not thread-safe; the engine must outlive it.
 class Trace {
  public:
   static constexpr size_t kEveryStep = SIZE_MAX;
@@ -51,7 +51,7 @@ class Trace {
   /// Changes a value of one step, or of every step. @throws as save; InvalidArgument for a value that can't be written
   void edit(std::string_view name, TraceEdit edit, size_t step = 0);
 
-  /// @throws what an edit throws, and as run_trace. The engine is as it was then; what was saved before stays
+  /// @throws what an edit throws, and as run_trace. The engine is then as it was before; values saved until then stay
   TraceResult run();
 
   size_t steps() const { return steps_; }

@@ -10,7 +10,7 @@ using testing::some_ids;
 
 class TraceEdits : public testing::TraceTest {
  protected:
-  // Something else for any value of prompt `n` that the model can go on with.
+  // Changes any value of prompt `n` to another one that the model can go on with.
   static TraceEdit change(size_t n, const OfferedValue& o) {
     return [n, o](const TracedValue& value) {
       const Tensor copy = copy_of(value.of(n));
@@ -23,12 +23,12 @@ class TraceEdits : public testing::TraceTest {
       copy_elements(copy.view(), value.of(n));
     };
   }
-  // In a second step too, where what is written into a state shows.
+  // With a second step, in which a change of a state shows.
   static std::vector<TracePrompt> prompts() {
     return {{some_ids(6, 21), {3}}, {some_ids(12, 22), {9}}, {some_ids(5, 23), {2}}};
   }
   static size_t step_of(const OfferedValue& o) { return o.site.value == Value::StateInput ? 1 : 0; }
-  // What follows each prompt, after both steps, under an edit and with the same stages as that one.
+  // The answers to each prompt after both steps, with an edit, and with the same staged layers.
   static std::vector<std::vector<float>> answers_after(const OfferedValue& o, const TraceEdit& edit) {
     Trace trace(engine(), prompts());
     trace.edit(o.name, edit, step_of(o));
@@ -69,7 +69,7 @@ TEST_F(TraceEdits, AnEditOfOnePromptChangesItsAnswerAndNoOthers) {
 TEST_F(TraceEdits, OneOnAStepOfGenerationIsThatOfAPrefillAtThatPosition) {
   constexpr size_t kPrompt = 7, kNew = 5, kStep = 3, kRow = kPrompt + kStep - 1;  // step 3 feeds the third new token
   const std::vector<int32_t> prompt = some_ids(kPrompt, 24);
-  // Values with a row a token, of which the edit changes one; [heads, S, K] ones have it in the second axis.
+  // The edit changes the row of one token; in [heads, S, K] values that row is in the second axis.
   const auto halve_row = [](TensorView v, size_t axis, size_t row) {
     const Tensor copy = copy_of(v);
     const size_t rows = v.shape()[axis], inner = axis == 0 ? copy.elements() / rows : v.shape()[2];
@@ -148,8 +148,8 @@ TEST_F(TraceEdits, AStateCanBeReadSetAndReadBack) {
   EXPECT_FALSE(testing::same_bytes_of(floats(logits->of(0)), floats(run({{ids, {4}}}, {"logits"}).at("logits")->of(0))));
 }
 
-// A fresh prompt that is given the state of another one's first tokens, and no tail of the convolution, is as the rest of that
-// one behind a cut where the tail was zeroed.
+// Prompt A is cut, and its convolution tail is zeroed at the cut. A fresh prompt that holds A's tokens after the cut, and is
+// given A's state there, gives the same results.
 TEST_F(TraceEdits, AFreshPromptBeginsWithTheStateThatWasWritten) {
   const std::string kda = "layers.0.linear_attn.";
   const std::vector<int32_t> ids = some_ids(90, 34);

@@ -1,5 +1,5 @@
-// Every inner value, and the logits after each edit, against the reference (golden/inside): all elements where the whole set
-// is, samples of them in any clone.
+// Compares every inner value, and the logits after each edit, with the reference (golden/inside): all elements if the whole
+// golden set is there, else the samples in the repository.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace kilin {
 namespace {
 
-// Some elements of an array, and what tolerances are relative to.
+// Some elements of an array, and the magnitude that tolerances are relative to.
 struct Truth {
   float max = 0;
   std::map<size_t, float> elements;  // by place, flat
@@ -28,7 +28,7 @@ struct Reference {
 
 constexpr size_t kSampleStep = 7919;  // tools/make_golden_inside.py
 
-// @param size_of how many elements an array has that a sample is of
+// @param size_of gives the number of elements of the sampled array
 Reference samples(const std::filesystem::path& file, const std::function<size_t(const std::string&)>& size_of) {
   Reference reference;
   for (const auto& [name, tensor] : testing::read_safetensors(file)) {
@@ -77,7 +77,7 @@ void expect_close(const Tensor& ours, const Truth& truth, const std::string& nam
   EXPECT_LE(error_of(ours, truth), 1e-5) << name;
 }
 
-// A matrix of one prompt's value, rows by its first axis, as floats; written back when it goes.
+// One prompt's value as a matrix of floats, rows by its first axis; the destructor writes it back.
 class Rows {
  public:
   explicit Rows(const TensorView& view) : view_(view), copy_(copy_of(view)) {}
@@ -137,7 +137,7 @@ void next_expert(TensorView v) {
     }
 }
 
-// What the reference wrote: golden/README.md.
+// The edits that the reference made: golden/README.md.
 const std::map<std::string, Change> kEdits = {{"token_embeddings", times(0.5f)},
                                               {"layers.0.attention_output", times(0)},
                                               {"layers.1.layer_output", plus(0.1f)},
@@ -168,7 +168,7 @@ class GoldenInside : public ::testing::TestWithParam<std::string> {
                                        EngineOptions{.threads = 2, .kernels = testing::kernels_for(GetParam())});
   }
 
-  // Values by name, as a trace without edits gives them; all of `reference` but what edits gave.
+  // Expects the values of a trace without edits to be those of `reference`, leaving out the results of edits.
   void expect_values(const Reference& reference, bool staged) {
     Trace trace(*engine_, {{reference.ids}});
     std::map<std::string, std::shared_ptr<const SavedValue>> saved;
@@ -191,7 +191,7 @@ class GoldenInside : public ::testing::TestWithParam<std::string> {
     }
   }
 
-  // Elements of an array, by a trace that keeps it.
+  // The number of elements of an array, from a trace that keeps it.
   size_t elements(const std::string& name, const std::vector<int32_t>& ids) {
     if (name.starts_with("edit:")) return ids.size() * engine_->config().vocab_size;
     if (!sizes_.contains(name)) {

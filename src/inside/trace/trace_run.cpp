@@ -9,7 +9,7 @@ namespace kilin {
 
 namespace {
 
-// Leaves a pass of which nothing more is wanted.
+// Thrown to leave a pass of which nothing more is wanted.
 struct NothingMoreIsWanted {};
 
 MemoryPools pools_for(Engine& engine, std::span<const TracePrompt> prompts, const TraceOptions& options) {
@@ -86,7 +86,7 @@ class TraceRun final : public Taps {
     if (options_.new_tokens == 0 && observer_.is_done(moment)) throw NothingMoreIsWanted();
   }
 
-  // All rows pass the final norm, for who wants to see that; lm_head is multiplied with those alone that need it.
+  // The final norm is computed for all rows, in case somebody reads it; lm_head only for the rows that need it.
   void run_step(ForwardMode mode, bool draws) {
     batch_.clear();
     cu_seqlens_.assign(1, 0);
@@ -114,7 +114,7 @@ class TraceRun final : public Taps {
     return std::span(prompt.ids).subspan(begin, end - begin);
   }
 
-  // The ids as they are fed: somebody may have written others.
+  // Remembers the ids that are really fed: an edit may have changed them.
   void remember(const TensorView& fed) {
     for (size_t n = 0; n < sequences_.size(); ++n)
       std::copy(fed.as<int32_t>() + cu_seqlens_[n], fed.as<int32_t>() + cu_seqlens_[n + 1],
@@ -138,7 +138,7 @@ class TraceRun final : public Taps {
   Workspace workspace_;
   StepBatch batch_;
   std::vector<Sequence> sequences_;
-  std::vector<std::vector<int32_t>> histories_;  // of each sequence: all that was fed, this step's ids last
+  std::vector<std::vector<int32_t>> histories_;  // of each sequence: all ids fed so far, this step's last
   size_t step_ = 0;
   std::vector<size_t> cu_seqlens_;
   std::vector<TensorView> parts_;  // of the value that is shown

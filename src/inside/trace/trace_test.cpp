@@ -82,7 +82,7 @@ TEST_F(TraceDoor, AThrowingEditLeavesTheEngineAsItWas) {
     const auto saved = trace.save("input_ids");
     trace.edit(name, [](const TracedValue&) { throw std::runtime_error("an edit"); });
     EXPECT_THROW(trace.run(), std::runtime_error) << name;
-    EXPECT_EQ(floats(saved->of(0)).size(), 70u);  // what was kept before stays
+    EXPECT_EQ(floats(saved->of(0)).size(), 70u);  // values kept until then stay
     EXPECT_BYTES_EQ(plain_logits(ids), before) << name;
   }
   const auto request = engine().submit(ids, {.max_new_tokens = 2});
@@ -105,7 +105,8 @@ size_t threads() {
   return static_cast<size_t>(std::distance(Entries("/proc/self/task"), Entries()));
 }
 
-// What this process holds, in bytes; nothing where a sanitiser's own bookkeeping would be counted: it finds leaks itself.
+// Bytes that this process holds; nothing under a sanitiser, whose own bookkeeping would be counted and which finds leaks
+// itself.
 struct Held {
   size_t heap = 0, mapped = 0;
 };
@@ -125,7 +126,7 @@ TEST_F(TraceDoor, AThousandTracesLeakNothing) {
     if (i % 4 == 0) {
       InterleavedTrace trace(engine(), {{{1, 2}}});
       trace.wait_for("layers.0.linear_attn.betas");
-      return;  // left where it stands
+      return;  // the trace is dropped in the middle of its pass
     }
     Trace trace(engine(), {{{1, 2}}, {{3}}});
     const auto saved = trace.save("layers.0.linear_attn.states");
@@ -135,7 +136,7 @@ TEST_F(TraceDoor, AThousandTracesLeakNothing) {
     } catch (const std::runtime_error&) {
     }
   };
-  for (size_t i = 0; i < 8; ++i) trace_once(i);  // what is made once
+  for (size_t i = 0; i < 8; ++i) trace_once(i);  // allocations that are made only once
   const size_t running = threads();
   const Held before = held();
   for (size_t i = 0; i < 1000; ++i) trace_once(i);
@@ -175,7 +176,7 @@ TEST(QuantisedTrace, GoesTheSameWay) {
                   floats(saved.at("layers.3.layer_output")->of(0)));
   EXPECT_BYTES_EQ(sum_of({"layers.1.mlp.routed_output", "layers.1.mlp.shared_expert_output"}),
                   floats(saved.at("layers.1.mlp_output")->of(0)));
-  // The first staged layers see the same rows as the plain pass; what their rounding moves is magnified by int8 further on.
+  // Only the first staged layers see the same rows as the plain pass; in later layers int8 magnifies their rounding.
   Trace one(engine, {{ids}});
   one.save("layers.0.linear_attn.states");
   const auto near = one.save("layers.0.attention_output");

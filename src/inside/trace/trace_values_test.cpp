@@ -1,4 +1,4 @@
-// How the values of a pass hang together, whatever the weights.
+// Relations between the values of a pass that hold for any weights.
 #include <cmath>
 
 #include "support/trace_fixture.h"
@@ -58,8 +58,8 @@ TEST_F(TraceValues, StatesEndInTheOutputStateAndBeginWithNone) {
   EXPECT_EQ(s.at("layers.2.linear_attn.conv_state")->of(0).shape(), (Shape{3, 3 * 256}));
 }
 
-// The recurrence by hand, in double, on the l2 norms of the tapped queries and keys: what it gives is what the kernel made of
-// them, so that they, the decays and the betas are the kernel's inputs.
+// Computes the recurrence in double from the tapped queries and keys, after their l2 norm. Its results equal the kernel's, so
+// the tapped queries, keys, decays and betas are what the kernel really read.
 TEST_F(TraceValues, StatesAndHeadOutputsAreThoseOfARecurrenceByHand) {
   constexpr size_t kTokens = 40, kHeads = 4, kDim = 64;
   const auto name = [](const char* value) { return fmt::format("layers.1.linear_attn.{}", value); };

@@ -1,5 +1,5 @@
-// One thing that was looked at, and how it stands. Checks never stop at the first fault: whoever has fetched 98 GB wants to
-// know all of what is wrong at once.
+// One check and its outcome. Checks never stop at the first fault: whoever has fetched 98 GB wants to know everything that is
+// wrong at once.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace kilin {
 
 enum class Outcome : uint8_t {
   Ok,
-  Note,     ///< nothing that is surely wrong, and worth a look
-  Skipped,  ///< there was nothing to check, or what it needs has failed
+  Note,     ///< not surely wrong, but worth a look
+  Skipped,  ///< nothing to check, or a check that it depends on has failed
   Failed,
 };
 
@@ -28,7 +28,7 @@ struct Check {
   std::vector<std::string> details;  ///< a line each: every fault
 };
 
-/// Where checks go as they come, and their progress.
+/// Reports checks and their progress as they happen.
 class CheckReporter {
  public:
   struct Listener {

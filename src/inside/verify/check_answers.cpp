@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t kPublishedParameters = 49'122'681'728;
 
-// Kimi-Linear-48B-A3B, as far as sizes tell; the Base model is another one of the same sizes.
+// Whether the sizes are those of Kimi-Linear-48B-A3B; its Base model has the same ones.
 bool has_published_sizes(const LoadedModel& model) {
   uint64_t parameters = 0;
   for (const ExpectedTensor& tensor : expected_tensors(model.config())) parameters += tensor.shape.elements();
@@ -26,7 +26,7 @@ bool has_published_sizes(const LoadedModel& model) {
 
 struct Prompt {
   std::vector<int32_t> ids;
-  std::string words;  // that a reader knows it by
+  std::string words;  // the question in words, for the reader
 };
 
 Prompt prompt_of(const LoadedModel& model) {
@@ -40,7 +40,7 @@ Prompt prompt_of(const LoadedModel& model) {
   return prompt;
 }
 
-// In how many rows a logit is not finite, and in how many all are alike.
+// Counts the rows with a logit that is not finite, and the rows whose logits are all alike.
 struct LogitRows {
   size_t rows = 0, not_finite = 0, constant = 0;
   size_t largest_of_last = 0;
@@ -91,7 +91,8 @@ Check check_greedy(Engine& engine, const Prompt& prompt, const LogitRows& seen, 
     return failed(summary, {fmt::format("the first token is {}, and the largest logit is that of {}", ids.front(),
                                         seen.largest_of_last)});
   if (!has_published_sizes(engine.loaded())) return ok(summary);
-  // Of the published sizes, so a model that can talk: garbage is told by its monotony, sense only by a reader.
+  // A model of the published sizes can talk. Monotonous output is surely garbage; whether other output makes sense, only a
+  // reader can tell.
   if (ids.size() >= 8 && std::set(ids.begin(), ids.end()).size() <= 2)
     return failed(summary, {"the answer repeats one or two tokens: weights are damaged, or this is no trained model"});
   return note(summary, {"judge for yourself: does this answer the question?"});

@@ -8,15 +8,15 @@
 
 namespace kilin {
 
-/// "logits": of a short prompt, finite and not all alike. "answer": a few greedy tokens; the first is the largest logit, and
-/// where the text is known to be judged by a reader, it is shown.
+/// "logits": those of a short prompt are finite and not all alike. "answer": of a few greedy tokens the first is the one with
+/// the largest logit; if a reader can judge the text, it is shown.
 /// @param tokens how many
 void check_answer(CheckReporter& reporter, Engine& engine, size_t tokens);
 
-/// What a folder's own expected.json says of it, as models/tiny has one: prompts with their greedy continuations, the
-/// perplexity of eval.txt, and the logits of its beginning in expected_logits.npy. A folder without that file has none of these
+/// Compares the model with its folder's expected.json, such as that of models/tiny: prompts with their greedy continuations,
+/// the perplexity of eval.txt, and the logits of its beginning in expected_logits.npy. Without that file there are no such
 /// checks.
-/// @throws nothing: what is wrong with the file is a failed check
+/// Throws nothing: a fault of the file is a failed check
 void check_expected(CheckReporter& reporter, Engine& engine);
 
 }  // namespace kilin

@@ -1,4 +1,4 @@
-// Holds a model against the expected.json beside it; models/tiny/README.md describes the file.
+// Compares a model with the expected.json beside it; models/tiny/README.md describes the file.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr double kLogitTolerance = 1e-5;       // relative to the largest logit
 constexpr double kPerplexityTolerance = 1e-4;  // relative
 
-// What a value of each type is in JSON. nlohmann's own conversions round, wrap and take booleans for numbers.
+// Whether a JSON value is of a C++ type. nlohmann's own conversions round, wrap and take booleans for numbers.
 bool is_a(const Json& value, const std::string*) { return value.is_string(); }
 bool is_a(const Json& value, const double*) { return value.is_number(); }
 bool is_a(const Json& value, const size_t*) { return value.is_number_unsigned(); }
@@ -38,7 +38,7 @@ const char* name_of(const double*) { return "a number"; }
 const char* name_of(const size_t*) { return "a whole number from 0 on"; }
 const char* name_of(const std::vector<int32_t>*) { return "a list of token ids"; }
 
-// The value of a key that a check cannot do without.
+// The value of a key that a check needs.
 template <typename T>
 T require(const Json& json, const char* key, const std::string& source) {
   constexpr const T* type = nullptr;
@@ -137,7 +137,7 @@ void check_expected(CheckReporter& reporter, Engine& engine) {
   bool has_answers = false, has_perplexity = false;
   if (!reporter.run("expected", [&] {
         json = read_json(file);
-        if (!json.is_object()) raise(ErrorCode::Corrupt, "{}: is no JSON object", source);
+        if (!json.is_object()) raise(ErrorCode::Corrupt, "{}: is not a JSON object", source);
         has_answers = json.contains("greedy") && json["greedy"] != Json::array();
         has_perplexity = json.contains("eval_perplexity");
         if (!has_answers && !has_perplexity) return skipped(fmt::format("{}: holds no expectation", source));

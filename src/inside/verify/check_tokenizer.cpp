@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kPublishedTokens = 163840;
 
-// What the published tokenizer makes of a chat with kAnchorQuestion.
+// The ids that the published tokenizer gives for a chat with kAnchorQuestion.
 constexpr std::array<int32_t, 14> kAnchorIds = {163587, 2482,  163601, 69211,  1019,   1215,  276,
                                                 64782,  25317, 13,     163586, 163588, 69702, 163601};
 

@@ -50,7 +50,7 @@ Check check_values(CheckReporter& reporter, const TensorStore& store, const Tens
     if (!scan.finite())
       faults.push_back(fmt::format("{}: tensor '{}' holds {} NaN and {} infinite values, the first at {}", stored.file,
                                    tensor.name, scan.nans, scan.infinities, position_of(stored.shape, *scan.first)));
-    // A vector may be zero, such as the bias of a router that was never balanced; a matrix is where a download left a hole.
+    // A vector may be zero, such as the bias of a router that was never balanced; a zero matrix is a hole that a download left.
     if (scan.all_zero && stored.shape.rank() >= 2)
       zeros.push_back(fmt::format("{}: tensor '{}' holds nothing but zeros", stored.file, tensor.name));
     values += tensor.parameters();
@@ -73,7 +73,7 @@ bool check_weights(CheckReporter& reporter, const ModelFiles& files, const Model
   std::shared_ptr<const TensorStore> store;
   try {
     store = files.weights_on_demand(config);
-  } catch (const Error&) {  // told by "files"
+  } catch (const Error&) {  // reported by "files"
   }
   if (!store) {
     reporter.skip("tensors", "there are no weights to look at");

@@ -1,4 +1,4 @@
-// Checks of a model's weights as files: nothing is run.
+// Checks a model's weight files without running the model.
 #pragma once
 
 #include "core/thread_pool.h"
@@ -7,8 +7,8 @@
 
 namespace kilin {
 
-/// "files": each is there, whole, and holds what the index promises. "tensors": each of the model's, and no other, with the
-/// right shape and dtype. "values": every one of them finite. @returns whether the model can be loaded
+/// "files": each is there, complete, and holds what the index says. "tensors": each tensor of the model and no other, with the
+/// right shape and dtype. "values": every value is finite. @returns whether the model can be loaded
 bool check_weights(CheckReporter& reporter, const ModelFiles& files, const ModelConfig& config, ThreadPool& pool);
 
 }  // namespace kilin

@@ -13,7 +13,7 @@ namespace kilin {
 
 namespace {
 
-// Also what generation_config.json says: it is read when the model is loaded.
+// Also checks generation_config.json, which is read when the model is loaded.
 Check check_config(const ModelFiles& files, std::optional<ModelConfig>& config) {
   config = files.config();
   files.generation(*config);

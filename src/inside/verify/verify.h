@@ -1,4 +1,5 @@
-// Everything that can be told about a model's folder or GGUF file: for whoever has the weights and wants to trust them.
+// Checks everything that can be checked about a model's folder or GGUF file, for users who want to trust the weights that they
+// have.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +21,12 @@ struct VerifyOptions {
   PackPlacement pack_cache = {};  ///< where files of packed weights are looked for
 };
 
-/// Runs the checks of the configuration, weights, packed weights, tokenizer and answers in this order and reports each as it is
-/// done. Faults are checks that failed, not exceptions; what depends on one of them is skipped.
+/// Checks the configuration, weights, packed weights, tokenizer and answers, in this order, and reports each check as it is
+/// done. A fault is a failed check, not an exception; checks that depend on a failed one are skipped.
 std::vector<Check> verify_model(const std::filesystem::path& path, const VerifyOptions& options,
                                 const CheckReporter::Listener& listener = {});
 
-/// None has failed.
+/// Whether no check has failed.
 bool all_good(const std::vector<Check>& checks);
 
 }  // namespace kilin

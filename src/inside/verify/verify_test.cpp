@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::TemporaryFolder;
 
-// models/tiny as links, so that a test can put another file in the place of one of them.
+// Links to the files of models/tiny, so that a test can replace one of them.
 class VerifyTiny : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -78,7 +78,7 @@ TEST_F(VerifyTiny, AWholeModelPasses) {
 }
 
 TEST_F(VerifyTiny, PerplexityAndLogitsAreHeldAgainstExpectedJson) {
-  // Two windows of eval.txt; their perplexity is not that of all, so what is expected is taken from the first run.
+  // Two windows of eval.txt; their perplexity is not that of the whole text, so the expected value is taken from the first run.
   const std::string text = original("eval.txt").substr(0, 2000);
   put("eval.txt", text);
   const size_t tokens = Tokenizer::load(folder_.path()).encode(text).size();
@@ -222,7 +222,7 @@ TEST_F(VerifyTiny, WithoutATokenizerTheModelRunsOnIds) {
   EXPECT_EQ(named(checks, "answer").outcome, Outcome::Ok);
 }
 
-// Ranks of the published number, all of them other ones: the bytes, then numbers of three bytes.
+// As many ranks as the published tokenizer has, but different ones: the single bytes, then numbers of three bytes.
 std::string other_ranks() {
   constexpr const char* kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;

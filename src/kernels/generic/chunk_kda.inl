@@ -1,12 +1,12 @@
 // The gated delta rule of one head, a chunk of up to 64 tokens at a time (golden/README.md, section 1, chunk form), with decays
 // as running products of exp(g) <= 1: no exponential of a difference of sums, so nothing overflows or cancels.
 //
-// Tokens are read in sub-blocks of 16. A sub-block's keys stand in lanes, `rest[d][j]` = k_j[d] decayed from j to the token
-// that is read now; multiplying by exp(g) keeps all of them up to date, and products with them need no sum over lanes:
+// Tokens are read in sub-blocks of 16. The lanes hold a sub-block's keys: `rest[d][j]` = k_j[d] decayed from j to the token
+// being read. Multiplying by exp(g) keeps all of them up to date, and products with them need no sum over lanes:
 //   a[i][j] = -beta_i k_i . (k_j decayed from j to i), j < i
 //   p[i][j] =         q_i . (k_j decayed from j to i), j <= i
-// Once a sub-block is read, later ones decay its keys by their own total, so that after the chunk `rest` holds what the state
-// update needs. Value channels then go by panels of 16, two at once where a panel is one vector:
+// After a sub-block is read, each later one decays its keys by its own total, so that at the end of the chunk `rest` holds what
+// the state update needs. Value channels are then computed in panels of 16, two at once where a panel is one vector:
 //   v'_i = beta_i (v_i - (k_i decayed from the start to i)^T S) + sum_{j<i} a[i][j] v'_j      (I + A) V' = ..., by substitution
 //   o_i  = (q_i decayed from the start to i)^T S + sum_{j<=i} p[i][j] v'_j
 //   S    = diag(total decay) S + sum_j rest_j v'_j^T
@@ -37,7 +37,7 @@ inline void fill(float* x, size_t n, float value) {
   for (size_t i = 0; i < n; ++i) x[i] = value;
 }
 
-// Decays of token i, and its q and k times the decay since the sub-block's start.
+// Computes the decays of token i, and its q and k times the decay since the sub-block's start.
 struct DecayToken {
   const float *g, *q, *k;
   float *decay, *prefix, *q_out, *k_out;
@@ -57,8 +57,8 @@ struct MultiplyBy {
   void operator()(size_t d, size_t n) const { store_up_to(x + d, load_up_to(x + d, n) * load_up_to(factor + d, n), n); }
 };
 
-// R tokens from `lane` on join their sub-block, one after the other: older keys decay, the token's own comes in, its products
-// with all of them come out, one chain over d each. A few tokens go together so that a key stays in its register meanwhile.
+// Adds R tokens from `lane` on to their sub-block, one after the other: decays the older keys, adds the token's own key, and
+// forms its products with all of them, one chain over d each. R tokens at once keep each key in its register meanwhile.
 struct JoinTile {
   const Chunk& chunk;
   size_t first;  // row of the sub-block's first token
@@ -69,7 +69,7 @@ struct JoinTile {
     const MatView<const float>&q = chunk.head.q, &k = chunk.head.k;
     const float *query = q.row(t), *key = k.row(t), *decay = chunk.decay + lane % kKdaJoinedTokens * K;
     float* keys = chunk.keys_of(first / kKdaSubBlock);
-    for (size_t part = 0; part <= lane / kWidth; ++part) {  // R divides kWidth and lane: the new tokens stand in the last part
+    for (size_t part = 0; part <= lane / kWidth; ++part) {  // R divides kWidth and lane: the last part holds the new tokens
       Mask own[R];
       for (size_t r = 0; r < R; ++r) own[r] = only_lane(lane + r - part * kWidth);  // none in the parts before the last
       Vec a[R], p[R];
@@ -95,7 +95,7 @@ struct JoinTile {
   }
 };
 
-// Rows of a sub-block against the keys of an earlier one.
+// Multiplies rows of a sub-block with the keys of an earlier one.
 struct CrossTile {
   const Chunk& chunk;
   size_t first;      // row of the sub-block's first token
@@ -117,7 +117,7 @@ struct CrossTile {
   }
 };
 
-// A row's n channels, and zeros to the end of its last panel.
+// Copies a row's n channels and fills its last panel with zeros.
 inline void copy_in_panels(const float* from, size_t n, float* to) {
   for (size_t i = 0; i < in_panels(n); i += kWidth)
     store(to + i, i + kWidth <= n ? load(from + i) : load_first(from + i, n > i ? n - i : 0));
@@ -155,7 +155,7 @@ inline void read_tokens(const Chunk& c) {
   }
 }
 
-// Some panels of the state that are worked on at once: P vectors, all of one panel or the whole of several of one vector each.
+// The panels of the state that are computed at once: P vectors, either one panel of P vectors or P panels of one vector each.
 template <size_t P>
 struct Panels {
   static constexpr size_t kFloats = P * kWidth;  // channels
@@ -169,7 +169,7 @@ struct Panels {
   size_t vector_stride() const { return kWidth == kKdaPanel ? chunk.K * kKdaPanel : kWidth; }
 };
 
-// v' of R tokens; all tokens before them have theirs.
+// Computes v' of R tokens. @pre v' of all tokens before them is computed
 template <size_t P>
 struct CorrectionTile {
   const Panels<P>& panels;
@@ -215,7 +215,7 @@ struct OutputTile {
     add_products(c.q + i * c.K, c.K, 1, panels.S, kKdaPanel, c.K, acc, panels.vector_stride());
     add_products(c.p + i * kKdaChunk, kKdaChunk, 1, c.corrected, kFloats, i, acc);
     KILIN_UNROLL
-    for (size_t j = 0; j < R; ++j) {  // a row reads no v' after its own: not even times 0, which a NaN would survive
+    for (size_t j = 0; j < R; ++j) {  // never multiply a later v' by 0 instead of skipping it: a NaN would survive
       KILIN_UNROLL
       for (size_t r = j; r < R; ++r) {
         const Vec weight = splat(c.p[(i + r) * kKdaChunk + i + j]);
@@ -257,8 +257,7 @@ struct StateTile {
   }
 };
 
-// Value channels from `column` on, as many panels at once as P vectors are, for as long as there are so many; returns where it
-// stopped.
+// Computes value channels from `column` on, P vectors of panels at once, while that many are left. Returns where it stopped.
 template <size_t P>
 inline size_t apply_to_panels(const Chunk& chunk, size_t column) {
   const size_t V = chunk.V;

@@ -1,6 +1,6 @@
 // The short convolution of KDA's q, k and v: channels in lanes, tokens one after the other.
 
-// Channels of one token: `rows` are the tokens that it sees, oldest first.
+// Computes some channels of one token from `rows`, the tokens that it sees, oldest first.
 struct ConvToken {
   const float* const* rows;
   MatView<const float> weight;
@@ -21,7 +21,7 @@ void causal_conv_silu(MatView<const float> x, MatView<const float> weight, MatVi
     for (size_t j = 0; j <= past; ++j) rows[j] = t + j < past ? tail.row(t + j) : x.row(t + j - past);
     for_each_vector(x.cols(), ConvToken{rows, weight, out.row(t)});
   }
-  // The last rows of the tail followed by x, ascending: row i comes from a row that was not written yet.
+  // Keep the last rows of (tail, x). Ascending, so that row i comes from a row that is not overwritten yet.
   for (size_t i = 0; i < past && tokens > 0; ++i)
     std::memcpy(tail.row(i), tokens + i < past ? tail.row(tokens + i) : x.row(tokens + i - past), bytes);
 }

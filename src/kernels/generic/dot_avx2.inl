@@ -1,5 +1,5 @@
-// Integer dot products without VNNI, 256 bits. maddubs saturates at 16 bits: weights of eight bits go in as magnitudes, with
-// their signs on the activations, so that two products are at most 2 * 128 * 127.
+// Integer dot products without VNNI, 256 bits. maddubs saturates at 16 bits, so eight-bit weights are passed as magnitudes and
+// their signs moved to the activations: two products are then at most 2 * 128 * 127.
 
 inline constexpr int kWideBias = 0;
 

@@ -1,4 +1,4 @@
-// Integer dot products by VNNI, 256 bits, of CPUs without AVX-512.
+// Integer dot products by VNNI, 256 bits, for CPUs without AVX-512.
 
 inline constexpr int kWideBias = 128;
 

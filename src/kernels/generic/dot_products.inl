@@ -1,16 +1,16 @@
-// Products of rows of x with rows of w that stand as the file has them, by register tiles of dot products. A `Dot` says what is
-// read: the elements (Row, Weight), how many columns a vector takes (kColumns), how all or the first n of them are loaded, and
-// how their products are added to a vector of sums.
+// Products of rows of x with rows of w in the file's layout, by register tiles of dot products. A `Dot` defines the elements
+// (Row, Weight), how many columns a vector takes (kColumns), how all or the first n of them are loaded, and how their products
+// are added to a vector of sums.
 
-// NR rows of w, `step` rows apart, whose outputs are as many columns of y apart.
+// NR rows of w, `step` rows apart; their outputs are `step` columns of y apart.
 template <typename Dot>
 struct DotColumns {
   const typename Dot::Weight* w;
   size_t step;
 };
 
-// y[m, n step] for MR rows of x and NR rows of w. One output: one chain a lane over k, the tail masked into the same chain,
-// then one sum over the lanes; whatever MR and NR are.
+// Computes y[m, n step] for MR rows of x and NR rows of w. Each output is one chain per lane over k, with the tail masked into
+// the same chain, then one sum over the lanes, whatever MR and NR are.
 template <typename Dot, size_t MR, size_t NR>
 KILIN_NOINLINE void dot_tile(const DotColumns<Dot>& columns, const typename Dot::Row* x, size_t x_stride, size_t K,
                              LinesAhead& ahead, float* y, size_t y_stride) {
@@ -48,8 +48,8 @@ KILIN_NOINLINE void dot_tile(const DotColumns<Dot>& columns, const typename Dot:
   for (size_t m = 0; m < MR; ++m) store_sums(acc[m], y + m * y_stride, columns.step);
 }
 
-// All rows of x against NR rows of w, by the fewest tiles of at most MR rows, and these alike: eight rows are four and four,
-// for six and two would read the weights for two alone.
+// Multiplies all rows of x with NR rows of w, in as few tiles of at most MR rows as possible, all of about the same size: eight
+// rows are split into four and four, since six and two would read the weights again for only two rows.
 template <typename Dot, size_t MR, size_t NR>
 inline void dot_rows(const DotColumns<Dot>& columns, MatView<const typename Dot::Row> x, size_t K, LinesAhead& ahead, float* y,
                      size_t y_stride) {
@@ -79,8 +79,8 @@ inline void dot_products(const PackedMatrix& w, MatView<const typename Dot::Row>
     const size_t lines_a_step = kDotColumns * Dot::kColumns * sizeof(typename Dot::Weight) / 64;
     LinesAhead nothing = {last, last, 0};
     size_t n = begin;
-    // One row is a matter of reading the weights, which goes fastest in the order in which they stand: two streams, as a single
-    // one's chain of sums may take longer than its bytes.
+    // A single row is bound by reading the weights, which is fastest in address order. Two streams, since one stream's chain of
+    // sums may take longer than reading its bytes.
     if (x.rows() == 1) {
       const size_t half = (end - begin) / 2;
       for (; n < begin + half; ++n) dot_rows<Dot, 1, 2>({weights + n * K, half}, rows, K, nothing, y.row(m) + n, y.stride());

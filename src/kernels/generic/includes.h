@@ -1,4 +1,4 @@
-// Everything that generic/*.inl uses. It must come before the target region opens.
+// Everything that generic/*.inl uses. Include it before the target region opens.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// All kernels, in terms of the vectors of the vec_*.inl before it. Included once by each isa_*.cpp, inside its namespace and
-// target region. Each file uses words of those above it.
+// All kernels, written with the vectors of the vec_*.inl that is included before. Each isa_*.cpp includes it once, inside its
+// namespace and target region. Each file below uses the ones above it.
 
 // clang-format off
 #include "kernels/generic/math.inl"
@@ -8,13 +8,13 @@
 #include "kernels/generic/norm.inl"
 #include "kernels/generic/conv.inl"
 #include "kernels/generic/route.inl"
-#include "kernels/generic/register_tile.inl"
+#include "kernels/generic/register_tiles.inl"
 #include "kernels/generic/prefetch.inl"
 #include "kernels/generic/dot_products.inl"
 #include "kernels/generic/panels.inl"
 #include "kernels/generic/panel_matmul.inl"
 #include "kernels/generic/matmul.inl"
-#include "kernels/generic/bf16_pair_products.inl"
+#include "kernels/generic/bf16_dot.inl"
 #include "kernels/generic/matmul_bf16.inl"
 #include "kernels/generic/quantize_rows.inl"
 #include "kernels/generic/matmul_int8.inl"

@@ -1,5 +1,5 @@
-// exp, softplus and sigmoid, a lane each, within 2 ulp; never libm, whose results differ from one machine to the next. Results
-// below the normal range are subnormal or zero, as the thread's float mode has it.
+// exp, softplus and sigmoid by lane, within 2 ulp; never libm, whose results differ from one machine to the next. Results below
+// the normal range are subnormal or zero, depending on the thread's float mode.
 
 inline constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
@@ -7,9 +7,9 @@ inline constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 // is less than a tenth of an ulp.
 inline Vec exp(Vec x) {
   constexpr float kLog2e = 1.44269504f;
-  constexpr float kLn2High = 0.693359375f;    // ten bits: n times it is exact, so that r is without fma, too
-  constexpr float kLn2Low = -2.12194440e-4f;  // ln 2 - kLn2High
-  constexpr float kRound = 12582912.f;        // 1.5 * 2^23: what is added to it is rounded to an integer in its low bits
+  constexpr float kLn2High = 0.693359375f;                  // ten bits: n * kLn2High is exact, so r is exact even without fma
+  constexpr float kLn2Low = -2.12194440e-4f;                // ln 2 - kLn2High
+  constexpr float kRound = 12582912.f;                      // 1.5 * 2^23: adding x to it rounds x to an integer in the low bits
   const Vec bounded = min(splat(89), max(splat(-105), x));  // NaN passes
   const Vec shifted = fma(bounded, splat(kLog2e), splat(kRound));
   const Vec n = shifted - splat(kRound);
@@ -32,7 +32,7 @@ inline Vec exp(Vec x) {
 
 // log(1 + u) for 0 <= u <= 1, as 2 artanh(u / (2 + u)).
 inline Vec log1p_unit(Vec u) {
-  const Vec twice = (u + u) / (u + splat(2));  // 2 s, s <= 1/3; s itself could be flushed where the result is not
+  const Vec twice = (u + u) / (u + splat(2));  // 2 s, s <= 1/3; s itself could be flushed to zero when the result would not
   const Vec z = twice * twice * splat(0.25f);
   Vec p = splat(1.f / 15);
   p = fma(p, z, splat(1.f / 13));
@@ -44,7 +44,7 @@ inline Vec log1p_unit(Vec u) {
   return fma(twice * z, p, twice);
 }
 
-// log(1 + e^y). Above 20 it is y itself: the rest is less than half an ulp.
+// log(1 + e^y). Above 20 it gives y itself: the rest is less than half an ulp.
 inline Vec softplus(Vec y) { return max(zero(), y) + log1p_unit(exp(zero() - abs(y))); }
 
 inline Vec sigmoid(Vec x) { return splat(1) / (splat(1) + exp(zero() - x)); }

@@ -1,4 +1,4 @@
-// Products with a weight matrix whose rows are used as the file has them.
+// Products with a weight matrix in the file's row layout.
 
 template <typename T>
 struct FloatDot {
@@ -33,8 +33,8 @@ void matmul(const PackedMatrix& w, MatView<const float> x, size_t begin, size_t 
   }
 }
 
-// y[m, k ...] for R rows of x and P vectors (or the first lanes of one) of w's columns, over some of w's rows, onto what stands
-// there: one fused chain over n an output.
+// Adds to y[m, k ...] the products of R rows of x with P vectors (or the first lanes of one) of w's columns, over some of w's
+// rows: one fused chain over n per output.
 template <typename T, size_t P>
 struct TransposedTile {
   const T* w;
@@ -75,8 +75,8 @@ struct TransposedTile {
   }
 };
 
-// Weights pass by once, from the first to the last, `step` rows at a time: sums wait in y, which caches hold. R rows of x and P
-// vectors a tile.
+// Reads the weights once, from first to last, `step` rows at a time; the sums stay in y, which fits the caches. A tile is R
+// rows of x and P vectors.
 template <typename T, size_t R, size_t P>
 inline void matmul_transposed_by(const PackedMatrix& w, MatView<const float> x, MatView<float> y, size_t step) {
   const size_t N = w.rows(), K = w.cols();
@@ -95,7 +95,7 @@ inline void matmul_transposed_by(const PackedMatrix& w, MatView<const float> x, 
 
 template <typename T>
 inline void matmul_transposed_of(const PackedMatrix& w, MatView<const float> x, MatView<float> y) {
-  // One row is a matter of reading the weights, which goes fastest in the order in which they stand.
+  // A single row is bound by reading the weights, which is fastest in address order.
   if (x.rows() == 1) return matmul_transposed_by<T, 1, std::min<size_t>(8, 256 / (kWidth * sizeof(T)))>(w, x, y, 1);
   matmul_transposed_by<T, 2, 4>(w, x, y, 16);
 }

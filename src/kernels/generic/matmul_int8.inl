@@ -1,11 +1,11 @@
-// Integer products of panels with int8 rows. One output is a lane: sums of a weight group by dot4, exact; then the chain that
-// the table's door states. Weights are unpacked to bytes 256 columns at a time and used for all rows, or, where rows are few,
-// go from the panel straight into the products.
+// Integer products of panels with int8 rows. A lane is one output: dot4 forms the exact sum of each weight group, then the
+// chain that kernel_table.h states adds them up. Weights are unpacked to bytes 256 columns at a time and used for all rows;
+// with few rows they go from the panel straight into the products.
 
 static_assert(kInt8Group == kSectionColumns);
 inline constexpr size_t kChunkSpans = kSectionSpans;
 
-// What the arithmetic depends on: formats that share it share the tiles.
+// The properties of a format that the arithmetic depends on: formats with the same ones share the tiles.
 struct Int8Kind {
   size_t group;     // of weights: 16 or 32
   size_t elements;  // of a block: 32 or 256
@@ -21,7 +21,7 @@ inline Ints add_dots(Ints acc, Ints w, Ints x) {
   return kKind.wide ? dot4_wide(acc, w, x) : dot4(acc, w, x);
 }
 
-// 4 values, or 2 sums, in every lane.
+// Loads 4 values, or 2 sums, into every lane.
 template <typename T>
 inline Ints splat_word(const T* p) {
   int32_t word;
@@ -54,7 +54,7 @@ struct ChunkScales {
   }
 };
 
-// What R rows bring along for a chunk: sums of their values by weight group.
+// The sums of R rows' values by weight group, for one chunk.
 template <Int8Kind kKind, size_t R>
 struct ChunkSums {
   static constexpr size_t kGroups = kInt8Group / kKind.group, kParts = kKind.group / kInt8SumGroup;
@@ -78,17 +78,17 @@ struct ChunkSums {
   }
 };
 
-// Weight bytes that were unpacked before.
+// Weight bytes that are already unpacked.
 template <size_t S>
 struct UnpackedCodes {
   const Ints (*quads)[S];  // [chunk's quads]
   const Ints (*span(size_t span, Ints (&)[kSpanQuads][S]) const)[S] { return quads + span * kSpanQuads; }
 };
 
-// One panel alone is a stream of ascending addresses, which the CPU follows by itself but for a little help.
+// A single panel is read in ascending addresses, which the CPU prefetches almost without help.
 inline constexpr size_t kStreamAhead = 1024;  // bytes
 
-// Weight bytes that are unpacked where they are used.
+// Weight bytes that are unpacked on use.
 template <BlockFormat kFormat, size_t S>
 struct PackedCodes {
   const PanelStrip<kFormat>* strips;
@@ -102,7 +102,7 @@ struct PackedCodes {
   }
 };
 
-// R rows of x times S strips over one chunk of 256 columns.
+// Multiplies R rows of x with S strips over one chunk of 256 columns.
 template <Int8Kind kKind, size_t S, typename Codes>
 struct Int8Tile {
   Codes codes;
@@ -199,8 +199,8 @@ struct Int8Product {
   MatView<float> y;
   StripColumns written;
 
-  // Up to so many rows the weights of the formats that models are mostly of go straight from the panel into the products, as
-  // often as tiles want them: it beats storing them as bytes first.
+  // Up to this many rows, the weights of the most common formats go straight from the panel into the products, once per tile:
+  // that is faster than storing them as bytes first.
   static constexpr size_t few_rows(BlockFormat format) {
     switch (format) {
       case BlockFormat::q4_0:
@@ -216,9 +216,9 @@ struct Int8Product {
 
   static constexpr size_t kFewStrips = std::max<size_t>(2, kStripsOfPanel);
 
-  // What follows S strips, fetched while they are multiplied by tiles of more than a row. A single row computes less than
-  // reading takes, and its stream through single panels is not to be disturbed; more rows have enough to do for several panels
-  // side by side, with more sums in flight.
+  // Prefetches what follows S strips while tiles of more than one row are multiplied with them. A single row spends more time
+  // reading than computing, and prefetches would disturb its stream through single panels; more rows have enough work for
+  // several panels side by side, with more sums in flight.
   template <BlockFormat kFormat, size_t S>
   LinesAhead lines_ahead(size_t strip) const {
     const size_t steps = (x.rows() + kStripRows - 2) / kStripRows * (w.cols() / kSpanColumns);
@@ -249,7 +249,7 @@ struct Int8Product {
     }
   }
 
-  // Less than a tile's rows, all in one: halves would unpack the weights again.
+  // Runs fewer rows than a full tile in one tile: halves would unpack the weights again.
   template <size_t R, typename Tile>
   void run_last_rows(const Tile& tile, size_t row) const {
     if constexpr (R > 0) {

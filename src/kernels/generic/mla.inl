@@ -1,5 +1,5 @@
-// Attention over one block of keys (Extend). Query rows stand in lanes: scores, their maxima and their sums then need no sum
-// over lanes, and keys are read as they lie. All chains run over keys, or over a key's channels, in order.
+// Attention over one block of keys (Extend). Each lane holds one query row: scores, their maxima and their sums then need no
+// sum over lanes, and keys are read in their own layout. All chains run over keys, or over a key's channels, in order.
 
 // Some rows that read the same keys; row r sees the keys [0, visible(r)), and later rows see no fewer.
 struct KeyBlock {
@@ -16,7 +16,7 @@ struct KeyBlock {
   size_t visible(size_t row) const { return row >= hidden ? keys : keys + row > hidden ? keys + row - hidden : 0; }
 };
 
-// scores[s][lane] for R keys.
+// Computes scores[s][lane] for R keys.
 template <size_t P>
 struct ScoreTile {
   const KeyBlock& block;
@@ -32,7 +32,7 @@ struct ScoreTile {
     add_products(block.k_second + s * block.k_second_stride, block.k_second_stride, 1, queries + block.first_dim * kLaneCount,
                  kLaneCount, block.second_dim, acc);
     for (size_t r = 0; r < R; ++r) {
-      // The first row that sees key s + r: lanes below it read -inf.
+      // The first row that sees key s + r; lanes below it get -inf.
       const size_t needed = s + r + block.hidden + 1;
       const size_t blind = needed > block.keys ? needed - block.keys : 0;
       for (size_t p = 0; p < P; ++p) {
@@ -44,7 +44,7 @@ struct ScoreTile {
   }
 };
 
-// Scores become e^(score - max), keys in order.
+// Turns scores into e^(score - max), keys in order.
 template <size_t P>
 inline void exponentiate(float* scores, size_t keys, float* max_out, float* sum_out) {
   for (size_t p = 0; p < P; ++p) {
@@ -61,7 +61,7 @@ inline void exponentiate(float* scores, size_t keys, float* max_out, float* sum_
   }
 }
 
-// How a row's running partial and the block's are weighted when they merge.
+// The weights of a row's running partial and of the block's when they are merged.
 struct MergeWeights {
   float keep, take;
 };
@@ -74,7 +74,7 @@ inline MergeWeights merge_scalars(float& max_into, float& sum_into, float max_fr
   return weights;
 }
 
-// out[row][column ...] of R rows and P vectors (or the first lanes of one), merged into what stands there.
+// Merges the block's sums into out[row][column ...], for R rows and P vectors (or the first lanes of one).
 template <size_t P>
 struct ValueTile {
   const KeyBlock& block;
@@ -118,7 +118,7 @@ struct Partials {
   MatView<float> out;
 };
 
-// Up to P * kWidth rows, whose queries stand in scratch already.
+// Attends with up to P * kWidth rows. Scratch holds their queries as [dim][P * kWidth], followed by the scores.
 template <size_t P>
 inline void attend(const KeyBlock& block, size_t rows, float* scratch, const Partials& into) {
   static_assert(P * kWidth <= kLanes, "mla_extend_scratch plans for kLanes");
@@ -143,8 +143,8 @@ inline void attend(const KeyBlock& block, size_t rows, float* scratch, const Par
         rows, ValueTile<1>{block, scores, kLaneCount, weights, into.out, c, std::min(kWidth, block.value_dim - c)});
 }
 
-// Rows of `from` become columns of a [dim][lane_count] matrix; lanes without a row become 0. A cache line of a row at a time:
-// the rows of a wide matrix push each other out of the cache.
+// Transposes the rows of `from` into columns of a [dim][lane_count] matrix; lanes without a row become 0. Copies one cache line
+// of a row at a time, because the rows of a wide matrix evict each other from the cache.
 inline void put_in_lanes(MatView<const float> from, size_t lane_count, float* to) {
   constexpr size_t kCacheLine = 16;  // floats
   for (size_t begin = 0; begin < from.cols(); begin += kCacheLine) {
@@ -159,7 +159,7 @@ inline void put_in_lanes(MatView<const float> from, size_t lane_count, float* to
 
 template <size_t P>
 inline void extend_rows(const MlaExtendBlock& b, KeyBlock block, size_t row, size_t rows, float* scratch) {
-  const size_t position = b.query_start + row;  // of the first row; it sees keys up to its own
+  const size_t position = b.query_start + row;  // of the first row, which sees keys up to its own position
   const size_t last_key = b.key_start + block.keys - 1;
   block.hidden = last_key > position ? last_key - position : 0;
   if (block.visible(rows - 1) == 0) return;

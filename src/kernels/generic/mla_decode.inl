@@ -1,8 +1,9 @@
 // Absorbed attention of one query row over a block of latents, a page of 64 keys at a time: the page is widened to fp32 once
-// and stays in the second-level cache while all heads read it, first for their scores, then for their sums. Heads stand in
-// lanes; all chains run over keys, or over a key's channels, in order.
+// and stays in the second-level cache while all heads read it, first for their scores, then for their sums. Each lane holds one
+// head; all chains run over keys, or over a key's channels, in order.
 
-// Channels of a latent whose queries are read over and over: with those of a few keys they stay in the first-level cache.
+// Scores are computed over this many channels at a time: their queries, which every key reads again, then stay in the
+// first-level cache along with the same channels of a few keys.
 inline constexpr size_t kScoreChannels = 96;
 
 inline void widen_bf16_row(const std::byte* from, size_t width, float* to) {
@@ -25,7 +26,7 @@ inline void widen_q8_row(const std::byte* from, size_t width, float* to) {
   }
 }
 
-// Rows of a page as fp32: where they stand, or in `scratch`.
+// Rows of a page as fp32: in place if they are fp32 already, else converted into `scratch`.
 inline MatView<const float> widen_page(const LatentPages& latents, size_t page, size_t keys, size_t width, float* scratch) {
   const std::byte* rows = latents.pages[page];
   if (latents.type == KvType::f32) return {reinterpret_cast<const float*>(rows), keys, width};
@@ -39,7 +40,7 @@ inline MatView<const float> widen_page(const LatentPages& latents, size_t page, 
   return {scratch, keys, width};
 }
 
-// scores[s][lane] of R keys, over some of their channels, onto what stands there.
+// Adds to scores[s][lane] of R keys the products over some of their channels.
 template <size_t P>
 struct LatentScoreTile {
   MatView<const float> latents;
@@ -66,14 +67,15 @@ struct LatentScoreTile {
   }
 };
 
-// The heads of a few vectors: their queries, and the softmax over the pages that were read so far.
+// The heads in a few vectors: their queries, and the softmax over the pages read so far.
 struct HeadLanes {
   const float* queries;  // [rank + rope][lanes]
   float *max, *sum;      // [lanes]
   MatView<float> out;    // [heads, rank]
 };
 
-// Scores become e^(scale * score - the largest so far), keys in order; `keep` is what older exponentials are worth now.
+// Turns scores into e^(scale * score - the largest so far), keys in order; `keep` is the factor that rescales older
+// exponentials.
 template <size_t P>
 inline void exponentiate_onto(float* scores, size_t keys, float scale, const HeadLanes& heads, float* keep) {
   for (size_t p = 0; p < P; ++p) {
@@ -94,7 +96,7 @@ inline void exponentiate_onto(float* scores, size_t keys, float scale, const Hea
   }
 }
 
-// out[head][column ...] of R heads and P vectors (or the first lanes of one): what stands there is decayed, the page comes on.
+// Rescales out[head][column ...] of R heads and P vectors (or the first lanes of one) and adds the page's sums to it.
 template <size_t P>
 struct LatentValueTile {
   MatView<const float> latents;
@@ -126,7 +128,7 @@ struct LatentValueTile {
   }
 };
 
-// Up to P * kWidth heads read a page; scratch holds their scores.
+// Attends to one page with up to P * kWidth heads; scratch holds their scores.
 template <size_t P>
 inline void read_page(MatView<const float> latents, float scale, const HeadLanes& heads, const Upcoming& upcoming,
                       float* scores) {
@@ -169,7 +171,7 @@ void mla_decode_block(const MlaDecodeBlock& b, std::span<float> scratch) noexcep
     const size_t next = s + kMlaPage, left = next < keys ? std::min(kMlaPage, keys - next) : 0;
     for (size_t h = 0; h < heads; h += kLaneCount) {
       const size_t end = std::min(h + kLaneCount, heads);
-      Upcoming upcoming;  // the first group's work is enough to hide it
+      Upcoming upcoming;  // the first group's work is long enough to hide the prefetch
       const size_t row_bytes = latent_row_bytes(b.latents.type, width);
       if (h == 0 && left > 0) upcoming = {b.latents.pages[next / kMlaPage], left * row_bytes};
       if (h == 0 && left == 0 && b.upcoming != nullptr) upcoming = {b.upcoming, kMlaPage * row_bytes};

@@ -1,9 +1,9 @@
-// Absorbed attention of one query row over a block of bf16 latents, in products of bf16: pairs of channels for scores, pairs
-// of keys for sums, both straight from the pages. Heads stand in the lanes of scores and channels in those of sums; all chains
-// run over pairs in order. A block's scores are all there before its exponentials, so that no sum is ever rescaled.
+// Absorbed attention of one query row over a block of bf16 latents, in products of bf16: pairs of channels for scores, pairs of
+// keys for sums, both read straight from the pages. A lane is a head in scores and a channel in sums; all chains run over pairs
+// in order. All scores of a block are computed before its exponentials, so no sum is ever rescaled.
 
-// Pairs of channels of a latent whose queries are read over and over: with those of a few keys they stay in the first-level
-// cache.
+// Scores are computed over this many pairs of channels at a time: their queries, which every key reads again, then stay in the
+// first-level cache along with the same channels of a few keys.
 inline constexpr size_t kScorePairs = 96;
 
 inline Ints splat_pair(const void* p) {
@@ -12,11 +12,11 @@ inline Ints splat_pair(const void* p) {
   return splat_int(pair);
 }
 
-// The first of a pair whose second is 0.
+// A pair of *p and 0 in every lane.
 inline Ints splat_half_pair(const bf16* p) { return splat_int(p->bits); }
 
-// Rows of a head's channels, first | second, rounded to bf16, become columns of a [pairs][lanes] matrix of pairs; the odd
-// channel's partner and lanes without a head are 0. @param rows room for heads x pairs
+// Rounds each head's channels, first | second, to bf16 and writes them as columns of a [pairs][lanes] matrix of pairs; an odd
+// last channel's partner and lanes without a head are 0. @param rows room for heads x pairs
 inline void put_pairs_in_lanes(MatView<const float> first, MatView<const float> second, size_t lanes, int32_t* rows,
                                int32_t* to) {
   constexpr size_t kCacheLine = 16;  // pairs
@@ -39,13 +39,13 @@ inline void put_pairs_in_lanes(MatView<const float> first, MatView<const float> 
   }
 }
 
-// scores[s][lane] of R keys of a page, over some of their pairs of channels, onto what stands there.
+// Adds to scores[s][lane] of R keys of a page the products over some of their pairs of channels.
 template <size_t P>
 struct PairScoreTile {
   const bf16* latents;
   size_t width;
   const int32_t* queries;  // [pairs][P * kWidth]
-  size_t pair, end;        // of the queries; at an odd width the last one has but one channel
+  size_t pair, end;        // of the queries; at an odd width the last one has only one channel
   float* scores;           // [S][P * kWidth]
 
   template <size_t R>
@@ -90,7 +90,8 @@ struct PairScoreTile {
   }
 };
 
-// e^x for x <= 0 up to 2^-14 of it, for what becomes bf16: 0 or nearly so below -87, NaN at NaN. As exp, with fewer terms.
+// e^x for x <= 0 within a relative error of 2^-14, for results that are rounded to bf16: 0 or nearly so below -87, NaN at NaN.
+// Like exp, with fewer terms.
 inline Vec coarse_exp(Vec x) {
   constexpr float kLog2e = 1.44269504f, kLn2 = 0.693147181f;
   constexpr float kRound = 12582912.f;
@@ -105,9 +106,8 @@ inline Vec coarse_exp(Vec x) {
   return p * from_bits(shift_left<23>(plus(exponent, splat_int(127))));
 }
 
-// Scores of a block become the pairs of neighbouring keys' e^(scale * score - the largest), rounded, in rows of lanes as they
-// were; an odd last key's partner is 0. The sums are those of what was rounded, so that the weights of a head's keys add up
-// to 1.
+// Turns a block's scores into rounded e^(scale * score - the largest), in pairs of neighbouring keys and the same rows of
+// lanes; an odd last key's partner is 0. It sums the rounded values, so that the weights of a head's keys add up to 1.
 template <size_t P>
 inline void exponentiate_pairs(float* scores, size_t keys, float scale, float* max_out, float* sum_out) {
   constexpr size_t kLaneCount = P * kWidth;
@@ -147,7 +147,7 @@ struct NarrowStrip {
   }
 };
 
-// out[head][channel ...] of R heads and a strip of channels.
+// Computes out[head][channel ...] of R heads and a strip of channels.
 template <typename Strip>
 struct PairValueTile {
   const LatentPages& latents;
@@ -186,7 +186,7 @@ struct PairValueTile {
   }
 };
 
-// Scores of a page's keys, from 0 on.
+// Computes the scores of a page's keys.
 template <size_t P>
 inline void score_page(const bf16* page, size_t keys, size_t width, const int32_t* queries, const Upcoming& upcoming,
                        float* scores) {
@@ -201,7 +201,7 @@ inline void score_page(const bf16* page, size_t keys, size_t width, const int32_
   }
 }
 
-// Sums of a block's latents, weighted by pairs of exponentials.
+// Sums a block's latents, weighted by pairs of exponentials.
 inline void sum_block(const LatentPages& latents, size_t width, const float* weights, size_t lane_count,
                       const Upcoming& upcoming, MatView<float> out) {
   const size_t heads = out.rows(), rank = out.cols(), strips = rank / WholeStrip::kChannels;
@@ -216,7 +216,8 @@ inline void sum_block(const LatentPages& latents, size_t width, const float* wei
                               PairValueTile<NarrowStrip>{latents, width, weights, lane_count, out, channel, {rank - channel}});
 }
 
-// Up to P * kWidth heads read a block. The first ones fetch what comes next: their work is enough to hide it.
+// Attends to a block with up to P * kWidth heads. The first group prefetches what comes next: its work is long enough to hide
+// that.
 template <size_t P>
 inline void read_block(const MlaDecodeBlock& b, size_t head, size_t heads, const PairScratch& at, float* scratch) {
   constexpr size_t kLaneCount = P * kWidth;

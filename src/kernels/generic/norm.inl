@@ -1,6 +1,6 @@
 // Norms over a row or over a head's share of one.
 
-// One chain a lane, then one sum over the lanes.
+// One chain per lane, then one sum over the lanes.
 inline float sum_of_squares(const float* x, size_t n) {
   Vec sum = zero();
   size_t i = 0;
@@ -15,7 +15,7 @@ inline float sum_of_squares(const float* x, size_t n) {
   return sum_lanes(sum);
 }
 
-// The square root and the division are exact to the last bit everywhere: no approximation, no libm.
+// Square root and division are rounded correctly on every machine: no approximation, no libm.
 inline float inverse_rms(const float* x, size_t n, float eps) {
   return 1 / std::sqrt(sum_of_squares(x, n) / static_cast<float>(n) + eps);
 }

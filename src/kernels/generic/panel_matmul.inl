@@ -1,9 +1,10 @@
-// Exact products with panels: the weights as fp32, a few columns at a time, then register tiles. A lane is an output, so that
-// its chain over k is the same for any rows, any cut and any tile; between the chunks of columns it waits in y.
+// Exact products with panels: a few columns of weights at a time are converted to fp32, then multiplied by register tiles. A
+// lane is an output, so that its chain over k is the same for any rows, any cut and any tile; between chunks of columns the sum
+// is kept in y.
 
 inline constexpr size_t kFloatChunk = 2 * kSpanColumns;
 
-// The span's columns, `stride` apart.
+// Writes the span's columns, `stride` apart.
 template <BlockFormat kFormat>
 KILIN_NOINLINE void dequantize_span(const PanelStrip<kFormat>& strip, size_t span, Ints codebook, Vec* out, size_t stride) {
   using Strip = PanelStrip<kFormat>;
@@ -66,7 +67,7 @@ struct FloatProduct {
   MatView<float> y;
   StripColumns written;
 
-  // S strips from `strip` on.
+  // Multiplies S strips from `strip` on.
   template <BlockFormat kFormat, size_t S>
   void run_strips(size_t strip) const {
     const Ints codebook = PanelStrip<kFormat>::table();

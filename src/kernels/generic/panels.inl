@@ -1,10 +1,10 @@
-// Panels of block-quantised weights, read by strips: kWidth of a panel's 16 rows, side by side in the lanes of a vector.
+// Panels of block-quantised weights, read in strips: kWidth of a panel's 16 rows, side by side in the lanes of a vector.
 
 inline constexpr size_t kStripsOfPanel = kPanelRows / kWidth;
 inline constexpr size_t kSpanQuads = kSpanColumns / 4;
 static_assert(kStrips % kStripsOfPanel == 0, "runs of strips end where panels do");
 
-// Bits [j Bits, (j + 1) Bits) of every byte, of quad Q of a span.
+// Bits [j Bits, (j + 1) Bits) of every byte, for quad Q of a span.
 template <unsigned Bits, size_t Q>
 inline Ints quad_of_plane(const uint8_t* plane) {
   if constexpr (Bits == 8) {
@@ -17,7 +17,7 @@ inline Ints quad_of_plane(const uint8_t* plane) {
   }
 }
 
-// One strip of a panel. Its operand bytes are what dot4, or dot4_wide, multiplies: code_value + kBias.
+// One strip of a panel. Its operand bytes, code_value + kBias, are what dot4 or dot4_wide multiplies.
 template <BlockFormat kFormat>
 struct PanelStrip {
   static constexpr BlockTraits kTraits = block_layout(kFormat).traits;
@@ -39,7 +39,7 @@ struct PanelStrip {
   const uint8_t* blocks;  // the panel, its scales from its first row on
   size_t row;             // the strip's first row in the panel
 
-  // Where a codebook's operand bytes stand; without one nothing.
+  // The codebook's operand bytes; zeros for formats without one.
   static Ints table() {
     alignas(Ints) uint8_t bytes[sizeof(Ints)] = {};
     if constexpr (kTraits.codebook)
@@ -64,13 +64,13 @@ struct PanelStrip {
     const uint8_t* from = codes + kLayout.span_at(span);
     ((quads[Q * stride] = quad<Q>(from, codebook)), ...);
   }
-  // The 8 quads of a span, `stride` apart.
+  // Reads the 8 quads of a span to places `stride` apart.
   void read_quads(size_t span, Ints codebook, Ints* quads, size_t stride) const {
     read_quads(span, codebook, quads, stride, std::make_index_sequence<kSpanQuads>());
   }
 
-  // Asks for what comes so many bytes after a span's codes, or a section's scales, into the second cache: asked for the first,
-  // lines would fill its few slots for misses. Past the matrix it does nothing.
+  // Prefetches what comes kAhead bytes after a span's codes, or after a section's scales, into the second-level cache: the
+  // first-level cache has too few slots for outstanding misses. Past the matrix it does nothing.
   template <size_t kAhead>
   KILIN_INLINE void prefetch_span(size_t span) const {
     prefetch<kAhead>(codes + kLayout.span_at(span), kLayout.span);
@@ -103,19 +103,19 @@ struct PanelStrip {
     }
   }
   Vec dmin(size_t b) const { return half(b, kLayout.dmin); }
-  // Of group s of a block; exact products.
+  // The scale of group s of a block; the product is exact.
   Vec scale(size_t b, size_t s, Vec d_of_block) const {
     return kTraits.elements == 256 ? d_of_block * to_floats(bytes(b, kLayout.scales, s)) : d_of_block;
   }
   Ints offset(size_t b, size_t s) const { return kTraits.elements == 256 ? bytes(b, kLayout.offsets, s) : splat_int(1); }
 };
 
-// The columns of y that a product may write. Strips may reach beyond them at either end.
+// The columns of y that a product may write. Strips may overlap them at either end.
 struct StripColumns {
   size_t begin, end;  // of y
 
-  // Calls f(out, stride) for outputs [n, n + kColumns) of rows [row, row + R): y's own place if all of it may be written, else
-  // a copy whose wanted columns go back.
+  // Calls f(out, stride) for outputs [n, n + kColumns) of rows [row, row + R). `out` is y itself if all of these columns may be
+  // written, else a copy whose allowed columns are copied back.
   template <size_t R, size_t kColumns, typename F>
   void apply(MatView<float> y, size_t row, size_t n, const F& f) const {
     assert(n < end);

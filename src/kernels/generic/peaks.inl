@@ -1,10 +1,10 @@
 // The loops of kernels/peaks.h.
 
-// Enough chains for two instructions a cycle of a latency of four or five, and few enough for sixteen registers.
+// Enough chains for two instructions a cycle at a latency of four or five, and few enough for sixteen registers.
 inline constexpr size_t kPeakChains = 12;
 inline constexpr int kPeakByte = 3;
 
-// The compiler must take `v` for something new: nothing that was computed from it can be used again.
+// Makes the compiler treat `v` as a new value, so that it reuses nothing computed from the old one.
 template <typename T>
 inline void forget(T& v) {
 #if defined(__x86_64__)
@@ -33,8 +33,8 @@ inline float run_int8_dots(uint64_t rounds) noexcept {
   return sum_lanes(sum);
 }
 
-// Chains a -> a / 2 + 1, which all end at 2: neither product nor sum can be taken out of the loop. Each begins elsewhere: of
-// equal ones a compiler makes one.
+// Chains a -> a / 2 + 1, which all end at 2: neither product nor sum can be moved out of the loop. Each starts at another
+// value, because a compiler merges equal chains.
 inline float run_fp32_fmas(uint64_t rounds) noexcept {
   Vec acc[kPeakChains];
   const Vec half = splat(0.5f), one = splat(1.0f);

@@ -1,9 +1,9 @@
-// What is read next, fetched bit by bit while there is work on something else.
+// Data that is needed next, prefetched bit by bit while other work is done.
 struct Upcoming {
   const std::byte* bytes = nullptr;
   size_t size = 0;
 
-  // The part that goes with [from, to) of n.
+  // Prefetches the share that belongs to steps [from, to) of n.
   KILIN_INLINE void fetch(size_t from, size_t to, size_t n) const {
     constexpr size_t kCacheLine = 64;
     const size_t end = size * to / n;
@@ -12,7 +12,7 @@ struct Upcoming {
   }
 };
 
-// The same where the work is a number of like steps: some cache lines a step.
+// The same for work that is a number of equal steps: `lines` cache lines per step.
 struct LinesAhead {
   const std::byte* next;
   const std::byte* end;

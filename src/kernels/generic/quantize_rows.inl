@@ -1,6 +1,6 @@
-// fp32 rows to int8 by groups of 256 columns.
+// Quantises fp32 rows to int8 by groups of 256 columns.
 
-// One group of n columns: its scale.
+// Quantises one group of n columns. Returns its scale.
 inline float quantize_group(const float* x, size_t n, int8_t* values) {
   Vec most = zero(), poison = zero();  // an infinity or a NaN times 0 is a NaN, and stays
   size_t i = 0;
@@ -29,7 +29,7 @@ inline float quantize_group(const float* x, size_t n, int8_t* values) {
   return magnitude / 127.f;
 }
 
-// Sums of kInt8SumGroup values, of the last group maybe fewer.
+// Sums each kInt8SumGroup values; the last group may have fewer.
 inline void sum_groups(const int8_t* values, size_t n, int16_t* sums) {
   constexpr size_t kQuads = kInt8SumGroup / 4, kAtOnce = std::max(kWidth, kQuads);  // sums of four values: by dot4
   size_t k = 0;

@@ -4,9 +4,9 @@
 
 namespace kilin {
 
-// What a vector instruction reads or writes, for AddressSanitizer. g++ has it check each plain access of more than 16 bytes by
-// a slow call, most of the time of a sanitised model, and masked ones not at all. So vec_*.inl says itself how far an access
-// reaches, which checks the first and the last byte, and makes the access one with a mask.
+// Tells AddressSanitizer what a vector instruction reads or writes. g++ would check each plain access of more than 16 bytes by
+// a slow call, which took most of a sanitised model's time, and would not check masked accesses at all. So vec_*.inl states
+// itself how far an access reaches, which checks the first and the last byte, and then uses a masked access.
 #if defined(__SANITIZE_ADDRESS__)
 inline constexpr bool kReachIsChecked = true;
 inline void reach(const void* p, size_t bytes) {

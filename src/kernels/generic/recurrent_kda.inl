@@ -6,7 +6,7 @@ struct ExpOf {
   void operator()(size_t d, size_t n) const { store_up_to(decay + d, exp(load_up_to(g + d, n)), n); }
 };
 
-// Sums over d go by four chains, because one alone would wait for itself.
+// Sums over d run in four chains, because a single one would stall on its own latency.
 struct RecurrentStep {
   static constexpr size_t kChains = 4, kVectors = kKdaPanel / kWidth;
   size_t K;
@@ -14,7 +14,7 @@ struct RecurrentStep {
   const float *q, *k, *decay;
   Vec sum[kChains][kVectors];
 
-  // The decayed state is formed twice rather than stored in between: a store costs more than a product.
+  // The decayed state is computed twice rather than stored in between: a store costs more than a product.
   Vec decayed(size_t d, size_t p) const { return load(S + d * kKdaPanel + p * kWidth) * splat(decay[d]); }
 
   void predict(size_t d, size_t c) {

@@ -1,4 +1,4 @@
-// The table of one instruction set, outside of its target region. An op that is forgotten here does not compile.
+// The table of one instruction set, outside of its target region. Forgetting an op here does not compile.
 const KernelTable kKernels = {
     .isa = kIsa,
     .matmul = matmul,
@@ -22,7 +22,7 @@ const KernelTable kKernels = {
     .fused_recurrent_kda = fused_recurrent_kda,
     .mla_extend_block = mla_extend_block,
     .mla_decode_block = mla_decode_block,
-    .mla_decode_block_bf16 = mla_decode_block,  // fp32 is as fast as bf16 without an instruction for it
+    .mla_decode_block_bf16 = mla_decode_block,  // without a bf16 instruction, fp32 is as fast
     .softmax_merge = softmax_merge,
     .softmax_finish = softmax_finish,
     .max_and_exp_sum = max_and_exp_sum,

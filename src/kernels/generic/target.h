@@ -1,17 +1,16 @@
 // Functions between KILIN_TARGET_BEGIN and KILIN_TARGET_END are compiled for the named instruction sets. A whole file compiled
-// with -mavx512f would also compile the std templates that it uses for AVX-512, and the linker may keep those for everybody; a
-// region opened after the last #include has no such leak. g++ and clang spell it differently.
+// with -mavx512f would also compile the std templates that it uses for AVX-512, and the linker may keep those copies for the
+// whole program; a region opened after the last #include avoids that. g++ and clang spell it differently.
 //
-// Inside a region, no lambdas: they do not take part in the region's target.
+// Use no lambdas inside a region: they are not compiled for its target.
 #pragma once
 
 #define KILIN_PRAGMA(text) _Pragma(#text)
 
-// For large functions that several templates share: inlined into each they would compile for minutes.
+// For large functions that several templates share: inlined into each, they would take minutes to compile.
 #define KILIN_NOINLINE __attribute__((noinline))
 
-// For functions that do nothing but prefetch: g++ 12 sees no effect in them and leaves out their calls unless it has put them
-// into their callers before it looks.
+// For functions that only prefetch: g++ 12 sees no side effect in them and drops their calls unless they are inlined first.
 #define KILIN_INLINE inline __attribute__((always_inline))
 
 #if defined(__clang__)

@@ -1,4 +1,4 @@
-// Vectors of eight floats: AVX2 with FMA and F16C. The words are explained in vec_scalar.inl.
+// Vectors of eight floats: AVX2 with FMA and F16C. vec_scalar.inl explains the names.
 
 inline constexpr size_t kWidth = 8;
 using Vec = __m256;

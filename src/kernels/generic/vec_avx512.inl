@@ -1,4 +1,4 @@
-// Vectors of sixteen floats: AVX-512 F, BW, CD, DQ and VL. The words are explained in vec_scalar.inl.
+// Vectors of sixteen floats: AVX-512 F, BW, CD, DQ and VL. vec_scalar.inl explains the names.
 
 inline constexpr size_t kWidth = 16;
 using Vec = __m512;
@@ -23,7 +23,8 @@ inline void store_first(float* p, Vec v, size_t n) {
 inline Vec load(const float* p) { return kReachIsChecked ? load_first(p, kWidth) : _mm512_loadu_ps(p); }
 inline void store(float* p, Vec v) { kReachIsChecked ? store_first(p, v, kWidth) : _mm512_storeu_ps(p, v); }
 
-// The forms with a mask of all lanes: g++ 12 takes the plain ones' undefined pass-through for a variable used uninitialised.
+// Masked intrinsics with all lanes set: g++ 12 warns that the plain ones, whose pass-through is undefined, use an uninitialised
+// variable.
 inline constexpr Mask kAll = 0xffff;
 
 inline Vec widen_bf16(__m256i halves) {
@@ -69,7 +70,7 @@ inline Vec max(Vec a, Vec b) { return _mm512_maskz_max_ps(kAll, a, b); }
 inline Vec min(Vec a, Vec b) { return _mm512_maskz_min_ps(kAll, a, b); }
 inline Vec abs(Vec v) { return from_bits(both(bits_of(v), splat_int(0x7fffffff))); }
 
-// Not _mm512_reduce_* nor _mm512_castps512_ps256: they trip the same warning.
+// Avoids _mm512_reduce_* and _mm512_castps512_ps256, which cause the same warning.
 inline float first_lane(Vec v) { return _mm512_cvtss_f32(v); }
 inline __m256 low_half(Vec v) { return __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7); }
 inline __m256 high_half(Vec v) { return __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15); }
@@ -88,7 +89,7 @@ template <int kOrder>
 inline Vec permute(Vec v) {
   return _mm512_maskz_permute_ps(kAll, v, kOrder);
 }
-// sum_lanes of each, by the same additions, for all four at once.
+// Stores sum_lanes of each of four vectors, by the same additions but all four at once.
 inline void store_sums(const Vec (&v)[4], float* to, size_t step) {
   const Vec ab = quarters<0x44>(v[0], v[1]) + quarters<0xee>(v[0], v[1]);
   const Vec cd = quarters<0x44>(v[2], v[3]) + quarters<0xee>(v[2], v[3]);

@@ -1,13 +1,13 @@
-// Vectors of four floats as both compilers know them on every CPU: the baseline's SSE2 on x86, NEON on Arm.
+// Vectors of four floats, by the vector extension that both compilers have on every CPU: SSE2 on x86, NEON on Arm.
 //
-// Every vec_*.inl defines the same words: Vec of kWidth floats, Mask, Ints; loads and stores of all or of the first n lanes
+// Every vec_*.inl defines the same names: Vec of kWidth floats, Mask, Ints; loads and stores of all or of the first n lanes
 // (the others read as 0); arithmetic by operators. max and min return their second operand where either is a NaN. The integer
-// dot products of the larger sets stand in dot_*.inl: VNNI is an extra of either.
+// dot products of the larger sets are in dot_*.inl, because each set may come with VNNI or without.
 
 inline constexpr size_t kWidth = 4;
 using Vec = float __attribute__((vector_size(16)));
 using Ints = int32_t __attribute__((vector_size(16)));
-using Mask = Ints;  // 0 or -1 a lane
+using Mask = Ints;  // 0 or -1 per lane
 
 inline Vec splat(float x) { return Vec{x, x, x, x}; }
 inline Vec zero() { return splat(0); }
@@ -78,8 +78,8 @@ inline float max_lane(Vec v) {
 }
 
 // Bytes and integers. dot4(a, w, x) adds, in each lane, the sum of four products: w bytes of 0 .. 127, x bytes of -127 .. 127.
-// dot4_wide takes all weights of eight bits, as w + kWideBias where that is not negative: whichever the set multiplies.
-// dot2 does so with two int16. look_up takes w's bytes, 0 .. 15, as places in a table that stands in every 16 bytes.
+// dot4_wide takes eight-bit weights of any value, passed as w + kWideBias; whether they are signed or unsigned depends on the
+// set. dot2 does so with two int16. look_up takes each byte of w, 0 .. 15, as an index into a table that every 16 bytes repeat.
 inline Ints load_ints(const void* p) {
   Ints v;
   std::memcpy(&v, p, sizeof v);
@@ -89,7 +89,7 @@ inline Ints flip(Ints a, Ints b) { return a ^ b; }
 inline Vec to_floats(Ints a) { return __builtin_convertvector(a, Vec); }
 inline Ints load_bytes(const uint8_t* p) { return Ints{p[0], p[1], p[2], p[3]}; }
 inline Ints load_bytes(const int8_t* p) { return Ints{p[0], p[1], p[2], p[3]}; }
-inline Ints round_to_ints(Vec v) {  // to nearest, ties to even, by the last bit that is left beside 1.5 * 2^23
+inline Ints round_to_ints(Vec v) {  // to nearest, ties to even: adding 1.5 * 2^23 leaves no bits below 1
   return bits_of(v + splat(0x1.8p23f)) - bits_of(splat(0x1.8p23f));
 }
 inline void store_low_bytes(int8_t* p, Ints v) {

@@ -1,4 +1,4 @@
-// Arrays by vectors, the last one masked; rounding to bf16, and pairs of it.
+// Steps through arrays by vectors, the last one masked; rounding to bf16, and access to bf16 pairs.
 
 // Calls op(i, n) for every vector of n <= kWidth elements of [0, size).
 template <typename Op>
@@ -8,7 +8,7 @@ inline void for_each_vector(size_t size, Op op) {
   if (i < size) op(i, size - i);
 }
 
-// All lanes by the plain form; only the last vector of a row is masked.
+// A full vector uses the plain load; only the last vector of a row is masked.
 inline Vec load_up_to(const float* p, size_t n) { return n == kWidth ? load(p) : load_first(p, n); }
 inline void store_up_to(float* p, Vec v, size_t n) {
   if (n == kWidth)
@@ -44,6 +44,6 @@ struct RoundToBf16 {
   }
 };
 
-// Of pairs of bf16 in 32 bits.
+// Each half of bf16 pairs in 32 bits, as fp32.
 inline Vec upper_of_pairs(Ints a) { return from_bits(both(a, splat_int(~0xffff))); }
 inline Vec lower_of_pairs(Ints a) { return from_bits(shift_left<16>(a)); }

@@ -16,7 +16,7 @@ void causal_conv_silu(MatView<const float> x, MatView<const float> weight, MatVi
       for (size_t j = 0; j < width; ++j) sum += weight.row(j)[c] * joined(t + j, c);
       out.row(t)[c] = sum / (1 + std::exp(-sum));
     }
-  for (size_t i = 0; i < past; ++i)  // ascending: row i comes from a row that was not written yet
+  for (size_t i = 0; i < past; ++i)  // ascending: row i comes from a row that is not overwritten yet
     for (size_t c = 0; c < x.cols(); ++c) tail.row(i)[c] = joined(tokens + i, c);
 }
 

@@ -10,7 +10,7 @@ namespace kilin::naive {
 
 namespace {
 
-// One group of n columns. Returns its scale.
+// Quantises one group of n columns. Returns its scale.
 float quantize_group(const float* x, size_t n, int8_t* values) {
   std::fill_n(values, n, int8_t{0});
   float most = 0;

@@ -33,7 +33,7 @@ void fused_recurrent_kda(const KdaHead& head, std::span<float>) noexcept {
   }
 }
 
-// The chunk form is another order of the same sums: token by token is the oracle of both.
+// The chunk form computes the same sums in another order; the token-by-token form is the oracle of both.
 void chunk_kda(const KdaHead& head, std::span<float> scratch) noexcept { fused_recurrent_kda(head, scratch); }
 
 }  // namespace kilin::naive

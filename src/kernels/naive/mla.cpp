@@ -17,7 +17,7 @@ float dot(const float* a, const float* b, size_t n) {
 
 float rounded(float x) { return to_float(to_bf16(x)); }
 
-// add(i, sum) for all i < n, two by two, the second one first.
+// Calls add(i, sum) for all i < n in pairs, the second of each pair first.
 template <typename Add>
 float sum_of_pairs(size_t n, Add add) {
   float sum = 0;

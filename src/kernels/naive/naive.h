@@ -1,4 +1,4 @@
-// The naive kernels: scalar, obvious, fp32. They are the oracle in tests and stand where no fast form is allowed. The contracts
+// The naive kernels: scalar, obvious, fp32. They are the oracle in tests, and run where no fast form is allowed. The contracts
 // are those of kernels/kernel_table.h, kda.h and mla.h; libm is allowed here and nowhere else.
 #pragma once
 

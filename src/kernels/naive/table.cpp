@@ -1,4 +1,4 @@
-// Every op in its naive form. An op that is forgotten here does not compile (-Wmissing-field-initializers).
+// Every op in its naive form. Forgetting an op here does not compile (-Wmissing-field-initializers).
 #include "kernels/naive/naive.h"
 
 namespace kilin {

@@ -1,5 +1,5 @@
-// Where each block format keeps what, as data: the only place that knows a byte's or a bit's position. blocks.cpp reads it at
-// compile time. The layouts are those of GGUF files.
+// The layout of each block format, as data: the only place that knows where a byte or a bit is. blocks.cpp reads it at compile
+// time. The layouts are those of GGUF files.
 #pragma once
 
 #include <array>
@@ -23,19 +23,19 @@ struct CodePlane {
 
 /// How the scales and offsets of the groups are stored.
 enum class ScaleBits : uint8_t {
-  One,       ///< not at all: one group a block, whose scale is d (and whose offset is dmin)
-  Nibbles,   ///< q2_k: a byte a group, the scale in its low half, the minimum in its high one
+  One,       ///< not at all: one group per block, whose scale is d (and whose offset is dmin)
+  Nibbles,   ///< q2_k: one byte per group, the scale in its low half, the minimum in its high one
   Six,       ///< q3_k: 16 of 6 bits, less 32: eight bytes of low nibbles, four of high pairs
   SixPairs,  ///< q4_k, q5_k: 8 scales and 8 minima of 6 bits in 12 bytes
   Bytes,     ///< q6_k: signed bytes
   SixSplit,  ///< iq4_xs: 8 of 6 bits, less 32: two bytes of high pairs, then four of low nibbles
 };
 
-/// All there is to know of a format's bits.
+/// The complete bit layout of a format.
 struct BlockLayout {
   BlockTraits traits;
   size_t d;        ///< byte of the fp16 d, or of mxfp4's exponent
-  size_t dmin;     ///< byte of the fp16 dmin; 0 (where d or codes stand) if there is none
+  size_t dmin;     ///< byte of the fp16 dmin; 0 (where d or codes are) if there is none
   CodePlane low;   ///< the codes' lower bits
   CodePlane high;  ///< and the rest
   ScaleBits scale_bits;
@@ -76,8 +76,8 @@ inline constexpr std::array<BlockLayout, kBlockFormats.size()> kBlockLayouts = {
 
 constexpr const BlockLayout& block_layout(BlockFormat format) { return kBlockLayouts[static_cast<size_t>(format)]; }
 
-/// 2^(exponent - 128): mxfp4's d, half of what the file means, since the codes' values are doubled. Exact for every byte; those
-/// of 0 and 1 are subnormal.
+/// 2^(exponent - 128): mxfp4's d, half of the file's, since the codes' values are doubled. Exact for every byte; the results of
+/// 0 and 1 are subnormal.
 constexpr float mxfp4_scale(uint8_t exponent) {
   return std::bit_cast<float>(exponent < 2 ? 0x00200000u << exponent : (exponent - 1u) << 23);
 }

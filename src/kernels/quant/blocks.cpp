@@ -12,7 +12,7 @@ namespace {
 
 using Codebook = std::array<int8_t, 16>;
 
-// Steps that widen away from zero, as IQ4_NL and IQ4_XS have them.
+// Steps that widen away from zero, as in IQ4_NL and IQ4_XS.
 constexpr Codebook kIq4Values = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 // E2M1: a sign, two bits of exponent, one of mantissa; doubled.
 constexpr Codebook kE2m1Values = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
@@ -39,7 +39,7 @@ void write_half(float value, std::byte* block, size_t at) {
 
 // Codes ------------------------------------------------------------------------------------------------------------------
 
-// The four nested loops of a plane in one place: `visit(byte, shift, element)` for every field.
+// Calls `visit(byte, shift, element)` for every field: the four nested loops of a plane in one place.
 template <CodePlane kPlane, typename Visit>
 void for_each_field(size_t elements, Visit&& visit) {
   constexpr size_t kFields = 8 / kPlane.bits;
@@ -84,8 +84,8 @@ void write_codes(const uint8_t* __restrict codes, std::byte* block) {
 
 constexpr int8_t to_int8(int value) { return static_cast<int8_t>(value); }
 
-// Groups 0 to 3 own the low six bits of bytes 0 to 3 (scales) and 4 to 7 (minima); groups 4 to 7 have their four low bits in
-// bytes 8 to 11, a nibble each, and the two high ones above those of group - 4.
+// Groups 0 to 3 have the low six bits of bytes 0 to 3 (scales) and 4 to 7 (minima). Groups 4 to 7 have their four low bits in
+// bytes 8 to 11, one nibble each, and their two high bits above those of group - 4.
 void read_six_pairs(const uint8_t* at, BlockParts& parts) {
   for (size_t g = 0; g < 4; ++g) {
     parts.scales[g] = to_int8(at[g] & 63);

@@ -1,10 +1,10 @@
-// Block formats taken apart and put together: who reads or writes blocks does it here, and block_layout.h alone knows their
-// bits. All are GGUF's.
+// Takes blocks apart and puts them together. All code that reads or writes blocks goes through here; only block_layout.h knows
+// their bits. All formats are GGUF's.
 //
 // Whatever the format, an element is   scale(s) * code_value(code) + offset(s),   s = i / group:
 //   scale(s)  = d * scales[s]        offset(s) = dmin * offsets[s]
-// in fp32. The products are exact, so that only the last addition rounds, and every reader gets the same bits. (An mxfp4 block
-// of the exponents 0 and 1 is the exception: its scale is subnormal, so zero to threads that flush those; see
+// in fp32. The products are exact, so that only the last addition rounds, and every reader gets the same bits. (The exception
+// is an mxfp4 block with exponent 0 or 1: its scale is subnormal, so it is zero on threads that flush subnormals; see
 // core/float_mode.h.)
 #pragma once
 
@@ -18,7 +18,7 @@ namespace kilin {
 
 inline constexpr size_t kMostBlockElements = 256;
 
-/// What a format has.
+/// The properties of a format.
 struct BlockTraits {
   size_t elements;   ///< of a block: 32 or 256
   size_t group;      ///< elements that share a scale: 16 or 32
@@ -29,7 +29,7 @@ struct BlockTraits {
 };
 const BlockTraits& block_traits(BlockFormat format);
 
-/// -128 .. 127. MXFP4's are doubled, and its scales halved, so that they are whole numbers.
+/// -128 .. 127. MXFP4's values are doubled, and its scales halved, so that the values are whole numbers.
 int code_value(BlockFormat format, uint8_t code);
 
 /// One block of one row.
@@ -44,13 +44,13 @@ struct BlockParts {
   float offset(size_t group) const { return dmin * static_cast<float>(offsets[group]); }
 };
 
-/// Any bytes are a block; the halves of a hostile one may be infinite or no number. Sets d, dmin, scales and offsets (0 past
-/// the last group) and the block's codes; codes past those keep what they held.
+/// Any bytes are a block; the fp16 numbers of a hostile one may be infinite or NaN. Sets d, dmin, scales and offsets (0 past
+/// the last group) and the block's codes; codes past those stay as they were.
 /// @param block block_size(format).bytes bytes, of any alignment and content
 void take_apart(BlockFormat format, const std::byte* block, BlockParts& parts);
 
-/// The inverse, bit for bit unless d or dmin is no number. @pre d and dmin are numbers that the file's type holds; scales,
-/// offsets and codes are within the format's bits
+/// The inverse, bit for bit unless d or dmin is NaN. @pre d and dmin are numbers that the file's type holds; scales, offsets
+/// and codes are within the format's bits
 void put_together(BlockFormat format, const BlockParts& parts, std::byte* block);
 
 /// n elements of whole blocks as fp32: scale * code_value + offset. All functions here are safe to call from any thread.

@@ -50,9 +50,9 @@ TEST(Blocks, AnyBytesComeBackWhenPutTogether) {
     BlockParts parts;
     for (uint64_t seed = 0; seed < 500; ++seed) {
       const std::vector<std::byte> block = random_bytes(bytes, seed);
-      std::vector<std::byte> again = random_bytes(bytes, seed + 1000);  // what stood there must not show through
+      std::vector<std::byte> again = random_bytes(bytes, seed + 1000);  // old content must not show through
       take_apart(format, block.data(), parts);
-      if (std::isnan(parts.d) || std::isnan(parts.dmin)) continue;  // a half has many of those
+      if (std::isnan(parts.d) || std::isnan(parts.dmin)) continue;  // fp16 has many NaNs
       put_together(format, parts, again.data());
       ASSERT_EQ(block, again) << to_string(format) << ", seed " << seed;
     }
@@ -102,7 +102,7 @@ TEST(Blocks, RowsAreScaleTimesValuePlusOffsetBitForBit) {
 
 TEST(Blocks, ProductsAreExactInFp32) {
   for (BlockFormat format : kBlockFormats) {
-    if (format == BlockFormat::mxfp4) continue;  // powers of two alone
+    if (format == BlockFormat::mxfp4) continue;  // its scales are powers of two only
     for (uint64_t seed = 0; seed < 50; ++seed) {
       const std::vector<std::byte> block = random_bytes(block_size(format).bytes, seed);
       BlockParts parts;

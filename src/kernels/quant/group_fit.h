@@ -1,6 +1,6 @@
-// What a choice of scale and offset costs a group of elements that share them: the passes that a search of scales consists of.
-// In vectors of four, since they are nearly all of a quantiser's time; sums have a fixed order, so every compiler's bytes
-// agree.
+// The error that a scale and an offset cause in the group of elements that share them: the passes that a search of scales
+// consists of. In vectors of four, since these passes take nearly all of a quantiser's time. Sums have a fixed order, so that
+// every compiler gives the same bytes.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct Affine {
   float offset = 0;
 };
 
-/// n elements (a multiple of 4), with the sums that no choice changes.
+/// n elements (a multiple of 4), with the sums that do not depend on the scale and offset.
 struct Group {
   const float* x;
   size_t n;
@@ -45,7 +45,7 @@ inline Vec load(const float* from) {
 }
 inline float sum(Vec v) { return (v[0] + v[2]) + (v[1] + v[3]); }
 
-/// 1 / scale, and 0 for a scale that no half stands for: then every code is the one nearest 0.
+/// 1 / scale, or 0 for a scale too small for fp16: then every code is the one nearest 0.
 inline float inverse(float scale) { return scale > 0x1p-30f || scale < -0x1p-30f ? 1 / scale : 0; }
 
 /// The whole number of `levels` nearest to v, ties to even.

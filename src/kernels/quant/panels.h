@@ -1,6 +1,6 @@
-// Block-quantised weights by register tile: panels of 16 output rows, whose codes stand so that one load serves 16 rows. A
-// product reads a panel from its first byte to its last, so that a matrix is one stream, which a CPU fetches ahead by itself:
-// it does not where a stream jumps.
+// Block-quantised weights in the layout of the register tiles: panels of 16 output rows, with codes ordered so that one load
+// serves 16 rows. A product reads a panel from its first byte to its last, so that a matrix is one stream, which a CPU
+// prefetches by itself; it would not if the stream jumped.
 //
 //   matrix  := panel{ceil(rows / 16)}
 //   panel   := section{ceil(cols / 256)}
@@ -28,14 +28,14 @@ namespace kilin {
 
 inline constexpr size_t kPanelRows = 16;
 inline constexpr size_t kPanelVector = 64;  ///< bytes: 16 rows x 4 columns at 8 bits
-inline constexpr size_t kSpanColumns = 32;  ///< the least that every plane holds whole
+inline constexpr size_t kSpanColumns = 32;  ///< the smallest number of columns that fills whole vectors of every plane
 inline constexpr size_t kSectionColumns = 256;
 inline constexpr size_t kSectionSpans = kSectionColumns / kSpanColumns;
 
-/// Changes whenever a panel's bytes would: what a file of packed weights is valid for.
+/// Goes up whenever a panel's bytes change; a file of packed weights is valid for one version only.
 inline constexpr uint32_t kPanelVersion = 2;
 
-/// Where the parts of a format's panel stand, in bytes.
+/// Where the parts of a format's panel are, in bytes.
 struct PanelLayout {
   constexpr explicit PanelLayout(BlockFormat format) {
     const BlockTraits& traits = block_layout(format).traits;
@@ -69,7 +69,7 @@ struct PanelLayout {
   size_t section;         ///< of 256 columns
 };
 
-/// Bytes of a matrix in panels; each panel is a multiple of 64. A last panel that is not full is filled up with zero rows.
+/// Bytes of a matrix in panels; each panel is a multiple of 64. The last panel is filled up with zero rows.
 size_t panel_bytes(BlockFormat format, size_t rows, size_t cols);
 
 /// Packs the rows of one panel: 16, or fewer in a matrix's last.

@@ -56,7 +56,7 @@ TEST(Panels, HoldZeroRowsWhereTheMatrixEnds) {
   }
 }
 
-TEST(Panels, PackAnyBytes) {  // of a hostile file; what comes out is numbers or not, but within the panel
+TEST(Panels, PackAnyBytes) {  // of a hostile file: the result may be NaN, but stays within the panel
   for (BlockFormat format : kBlockFormats) {
     const size_t cols = 512;
     const std::vector<std::byte> rows(16 * StorageFormat(format).bytes_of(cols), std::byte{0xff});

@@ -1,4 +1,4 @@
-// The plain rules, for comparison and as a floor for the search.
+// The plain rules, for comparison and as a starting point that the search must beat.
 #include <array>
 
 #include "kernels/quant/quantize_rules.h"
@@ -13,7 +13,7 @@ float symmetric_scale(Levels levels, const float* x, size_t n) {
   return levels.low < -levels.high ? most / levels.low : std::fabs(most) / levels.high;
 }
 
-// d and then the scales of signed groups: the largest takes -most - 1.
+// Sets d, then the scales of signed groups: the largest becomes -most - 1.
 void scale_signed_groups(const Grid& grid, const float* x, BlockParts& parts) {
   const BlockTraits& traits = block_traits(grid.format);
   const size_t groups = traits.elements / traits.group;
@@ -25,7 +25,7 @@ void scale_signed_groups(const Grid& grid, const float* x, BlockParts& parts) {
     parts.scales[g] = static_cast<int8_t>(whole(scales[g] * inverse(parts.d), least, grid.most_scale));
 }
 
-// d, dmin, and the scales and minima of affine groups.
+// Sets d, dmin, and the scales and minima of affine groups.
 void scale_affine_groups(const Grid& grid, const float* x, BlockParts& parts) {
   const BlockTraits& traits = block_traits(grid.format);
   const size_t groups = traits.elements / traits.group;

@@ -1,5 +1,5 @@
-// How a block's scales and codes are chosen. quantize.cpp is the door; quantize_nearest.cpp and quantize_search.cpp have the
-// two ways. Elements have been limited by then: |x| <= kLargestElement, and no NaN.
+// How a block's scales and codes are chosen. quantize.cpp calls quantize_nearest.cpp or quantize_search.cpp, after it has
+// limited the elements: |x| <= kLargestElement, and no NaN.
 #pragma once
 
 #include <algorithm>
@@ -13,22 +13,23 @@
 
 namespace kilin::quant {
 
-/// Beyond what any format holds (q6_k: 65504 * 128 * 32), and its squares still sum in fp32.
+/// More than any format holds (q6_k: 65504 * 128 * 32), and small enough that squares still sum in fp32.
 inline constexpr float kLargestElement = 0x1p28f;
 
-/// What a format's codes and scales may be, and where a search looks for a group's scale.
+/// The range of a format's codes and scales, and where a search looks for a group's scale.
 struct Grid {
   BlockFormat format;
   Levels levels;        ///< of code_value in the symmetric formats, of the code in the affine ones
   int most_scale;       ///< largest scale of a group; 1 where groups have none of their own
-  float first_stretch;  ///< tried scales are that of the plain rule divided by first_stretch + i * step, i < steps
+  float first_stretch;  ///< the search tries the plain rule's scale divided by first_stretch + i * step, i < steps
   float step;
   int steps;
 };
 
 /// @pre can_quantize(format)
 inline Grid grid_of(BlockFormat format) {
-  // Wider ranges and closer steps gain less than half a per cent of the error, of Gaussian elements as of a trained model's.
+  // Wider ranges and closer steps reduce the error by less than half a per cent, for Gaussian elements and for a trained
+  // model's.
   switch (format) {
     case BlockFormat::q4_0:
       return {format, {-8, 7}, 1, 0.8f, 0.05f, 11};
@@ -46,7 +47,7 @@ inline Grid grid_of(BlockFormat format) {
   }
 }
 
-/// The finite half nearest to x.
+/// The finite fp16 number nearest to x.
 inline float finite_half(float x) { return to_float(to_f16(std::clamp(x, -65504.0f, 65504.0f))); }
 
 /// x[i] of the largest magnitude, with its sign.
@@ -77,10 +78,10 @@ inline Affine group_affine(const BlockParts& parts, size_t group) { return {part
 /// Sets the codes nearest for the scales and offsets that `parts` has.
 void choose_block_codes(const Grid& grid, const float* x, BlockParts& parts);
 
-/// Scales of the largest magnitudes, no search.
+/// Takes the scales from the largest magnitudes, without a search.
 void nearest_block(const Grid& grid, const float* x, BlockParts& parts);
 
-/// Scales of the least squared error found.
+/// Takes the scales with the least squared error found.
 void searched_block(const Grid& grid, const float* x, BlockParts& parts);
 
 }  // namespace kilin::quant

@@ -1,9 +1,9 @@
-// The search. Each group first finds the scale (and offset) that it would take alone: of several ranges of the levels, the one
-// whose least-squares fit leaves the least error. Then d (and dmin) are fixed, each group tries the whole-number scales around
-// its own with the error that they truly leave, and d is fitted again to what was chosen.
+// The search. Each group first finds the scale (and offset) that is best for it alone: it tries several ranges of the levels
+// and takes the least-squares fit with the least error. Then d (and dmin) are fixed, each group tries the whole-number scales
+// around its own and compares their true errors, and d is fitted again to the chosen scales.
 //
-// All errors of a block weigh the same. Weights that grow with the square of an element, as others use, gave no less KL
-// divergence on models/tiny and more error of the weights.
+// All errors of a block weigh the same. Weighting them by the square of the element, as others do, gave no less KL divergence
+// on models/tiny and a larger error of the weights.
 #include <array>
 #include <limits>
 
@@ -32,7 +32,7 @@ struct Best {
   }
 };
 
-// A scale that a search may start from, as a half, where the half nearest to it is 0 although group scales can make up for it.
+// The fp16 scale that a search starts from. Not 0 where fp16 rounds d to 0 but larger group scales can make up for it.
 float starting_half(float d, float most_scale) {
   const float half = finite_half(d);
   return half == 0 && std::fabs(d) * most_scale >= 0x1p-25f ? std::copysign(0x1p-24f, d) : half;
@@ -40,7 +40,7 @@ float starting_half(float d, float most_scale) {
 
 // Symmetric formats ------------------------------------------------------------------------------------------------------
 
-// The scale that serves the group's own codes best, and the error with it (not with the codes nearest to it: those are better).
+// The best scale for the group's given codes, and the error with these codes (the codes nearest to that scale do better).
 Affine fitted(const Group& group, const Moments& m, float& its_error) {
   const float scale = m.qq > 0 ? m.xq / m.qq : 0;
   its_error = group.sum_xx - scale * m.xq;
@@ -58,7 +58,8 @@ float search_scale(const Grid& grid, const Group& group) {
   for (int i = 0; i < grid.steps; ++i) {
     const float stretch = grid.first_stretch + grid.step * static_cast<float>(i);
     offer_fit(most / (grid.levels.low * stretch));
-    if (grid.levels.low < -grid.levels.high) offer_fit(most / (grid.levels.high * stretch));  // the other sign is another grid
+    if (grid.levels.low < -grid.levels.high)
+      offer_fit(most / (grid.levels.high * stretch));  // with the other sign the levels lie elsewhere
   }
   for (int i = 0; i < kRefinements; ++i)
     if (!offer_fit(best.choice.scale)) break;
@@ -110,7 +111,7 @@ void search_signed_groups(const Grid& grid, const std::array<Group, kMostGroups>
 
 // Affine formats ---------------------------------------------------------------------------------------------------------
 
-// The scale and offset that serve the group's own codes best.
+// The best scale and offset for the group's given codes.
 Affine fitted_affine(const Group& group, const Moments& m, float& its_error) {
   const float determinant = group.count() * m.qq - m.q * m.q;
   Affine fit;

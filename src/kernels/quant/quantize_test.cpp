@@ -46,12 +46,12 @@ double squared_error(const std::vector<float>& x, const std::vector<float>& y) {
   return total;
 }
 
-// Beyond this no format has a scale for an element, and the error is that of cutting it off.
+// False where elements exceed every scale of a format, so that the error is that of clipping them.
 bool within_reach(const std::vector<float>& x) {
   return std::all_of(x.begin(), x.end(), [](float v) { return std::fabs(v) < 0x1p28f; });
 }
 
-// Of one super-block, of many kinds.
+// Inputs of many kinds, each one super-block long.
 std::vector<std::pair<std::string, std::vector<float>>> block_cases() {
   std::vector<std::pair<std::string, std::vector<float>>> cases;
   const auto add = [&](const std::string& name, auto&& element) {

@@ -1,7 +1,7 @@
-// The register tile that KDA and MLA are made of: a few rows of outputs, a few vectors wide.
+// The register tile that KDA and MLA are built on: a few rows of outputs, a few vectors wide.
 
 // acc[r][p] += sum_{m < n} coefficient[r * row_stride + m * step] * source[m * source_stride + p * vector_stride ...]:
-// one fused chain an output, m ascending.
+// one fused chain per output, m ascending.
 template <size_t R, size_t P>
 inline void add_products(const float* coefficient, size_t row_stride, size_t step, const float* source, size_t source_stride,
                          size_t n, Vec (&acc)[R][P], size_t vector_stride = kWidth) {
@@ -38,8 +38,8 @@ inline void clear(Vec (&acc)[R][P]) {
   }
 }
 
-// Calls tile.run<R>(row) for the rows [0, rows): R rows at a time, what is left by halves. No output depends on the R that it
-// falls into.
+// Calls tile.run<R>(row) for the rows [0, rows): R rows at a time, then the rest with R halved again and again. No output may
+// depend on the R that it is computed with.
 template <size_t R, typename Tile>
 inline void for_each_tile(size_t rows, const Tile& tile, size_t row = 0) {
   for (; row + R <= rows; row += R) tile.template run<R>(row);
