@@ -52,6 +52,7 @@ LineReader::Result LineReader::next(std::string& line) {
     if (newline != std::string::npos || (ended_ && begin_ < buffer_.size())) {
       line.assign(buffer_, begin_, newline == std::string::npos ? newline : newline - begin_);
       begin_ = newline == std::string::npos ? buffer_.size() : newline + 1;
+      if (newline != std::string::npos && line.ends_with('\r')) line.pop_back();
       return is_terminal_ && line.size() >= kMostTyped ? Result::Cut : Result::Line;
     }
     if (ended_) return Result::End;

@@ -8,7 +8,7 @@ namespace kilin::cli {
 /// Everything that a descriptor gives. @throws Error(Io)
 std::string read_all(int descriptor);
 
-/// Lines without their newline; the last one may lack it.
+/// Lines without their end, LF or CRLF; the last one may lack it.
 class LineReader {
  public:
   enum class Result {
