@@ -60,8 +60,8 @@ class Chat {
     for (bool was_interrupted = false;;) {
       interrupts_.forget();
       interrupts_.check();
-      decorate("\x1b[1m> \x1b[0m");
-      const LineReader::Result result = read_entry(lines, line, [this] { decorate("\x1b[1m. \x1b[0m"); });
+      decorate(styled(out_, Style::Bold, "> "));
+      const LineReader::Result result = read_entry(lines, line, [this] { decorate(styled(out_, Style::Bold, ". ")); });
       if (result == LineReader::Result::Interrupted) {
         interrupts_.check();
         decorate("\n");

@@ -71,7 +71,7 @@ class Printer {
 
   void show_prompt(const std::string& text) const {
     if (args_.json || !context_.out.is_terminal()) return;
-    context_.out.print("\x1b[2m{}{}\x1b[0m", without_controls(text), args_.prompt.chat ? "\n" : "");
+    context_.out.write(styled(context_.out, Style::Dim, without_controls(text) + (args_.prompt.chat ? "\n" : "")));
   }
 
   void show_progress(const Request& request) {
