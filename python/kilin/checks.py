@@ -9,14 +9,15 @@ import numpy as np
 from .errors import InvalidArgument
 
 
-def whole_number(name: str, value, at_least: int = 0) -> int:
+def whole_number(name: str, value, at_least: int = 0, below: int = 2**63) -> int:
     """A count or an index as an int."""
     try:
         number = operator.index(value)
     except TypeError:
         number = None
-    if number is None or not at_least <= number < 2**63:
-        raise InvalidArgument(f"{name} is {value!r:.80}; expected a whole number from {at_least} on")
+    if number is None or not at_least <= number < below:
+        limit = "on" if below == 2**63 else f"to {below - 1}"
+        raise InvalidArgument(f"{name} is {value!r:.80}; expected a whole number from {at_least} {limit}")
     return number
 
 

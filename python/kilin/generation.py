@@ -35,7 +35,7 @@ def sampling_params(options: dict):
         if name not in _SAMPLING:
             raise TypeError(f"there is no option {name!r}; expected {', '.join(_SAMPLING)}")
         if _SAMPLING[name] is int:
-            checked[name] = whole_number(name, value)
+            checked[name] = whole_number(name, value, below=2**64 if name == "seed" else 2**63)
             continue
         try:
             checked[name] = float(value)
@@ -64,6 +64,14 @@ def plain_text(model, ids, max_new_tokens: int, sampling, stop: list[str]) -> It
         piece = _shown(answer.step())
         if piece:
             yield piece
+
+
+def room_for(model, prompt, max_new_tokens: int) -> int:
+    """New tokens that there is room for behind a prompt, as for an answer without edits; the last one needs none. Traces have
+    memory of their own, so that a prompt may be longer than the context."""
+    context, longest = model._core.context_tokens, model.config["model_max_length"]
+    most = context if len(prompt) <= context else longest
+    return min(max_new_tokens, max(1, most - len(prompt) + 1))
 
 
 class TracedAnswer:
@@ -112,8 +120,10 @@ class TracedAnswer:
 
 
 def edited(model, prompts, answers: list[TracedAnswer], max_new_tokens: int, sampling, edit: Edit) -> Iterator[list[str]]:
-    """Lets the answers to all prompts grow until each has ended, with an edit a step; gives what each can show then."""
-    with Trace(model, prompts, [], max_new_tokens, sampling) as trace:
+    """Lets the answers to all prompts grow until each has ended, with an edit a step; gives what each can show then. One that
+    has ended goes on unheard beside the others."""
+    most = max(room_for(model, ids, max_new_tokens) for ids in prompts)
+    with Trace(model, prompts, [], most, sampling) as trace:
         for index in range(trace.steps):
             step = trace.step(index)
             if index > 0:

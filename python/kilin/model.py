@@ -116,8 +116,12 @@ class Model:
         :param cuts: where else a step begins: [5] feeds tokens 0 to 4 in step 0, the others in step 1
         :param sampling: temperature, top_k, top_p, min_p, repetition_penalty, seed
         """
-        return Trace(self, batch_of(self, prompts), [whole_number("a cut", cut) for cut in cuts],
-                     whole_number("max_new_tokens", max_new_tokens), generation.sampling_params(sampling))
+        batch, new = batch_of(self, prompts), whole_number("max_new_tokens", max_new_tokens)
+        for n, ids in enumerate(batch):
+            if len(ids) + new - 1 > self.config["model_max_length"]:
+                raise InvalidArgument(f"prompt {n}: {len(ids)} tokens and {new} new ones are more than the model's "
+                                      f"{self.config['model_max_length']}")
+        return Trace(self, batch, [whole_number("a cut", cut) for cut in cuts], new, generation.sampling_params(sampling))
 
     def logits(self, prompts: Prompts, edit: Edit | None = None) -> np.ndarray:
         """Logits of every token, [B, S, vocab]. :param edit: called with the pass's values first, as the body of a trace"""
@@ -152,7 +156,7 @@ class Model:
         if edit is None:
             answers = generation.plain(self, batch, most, params, stops)
         else:
-            growing = [TracedAnswer(self, most, stops) for _ in batch]
+            growing = [TracedAnswer(self, generation.room_for(self, ids, most), stops) for ids in batch]
             for _ in generation.edited(self, batch, growing, most, params, edit):
                 pass
             answers = [answer.generation() for answer in growing]
@@ -167,7 +171,8 @@ class Model:
         most, params = whole_number("max_new_tokens", max_new_tokens, at_least=1), generation.sampling_params(sampling)
         if edit is None:
             return generation.plain_text(self, batch[0], most, params, stops)
-        pieces = generation.edited(self, batch, [TracedAnswer(self, most, stops)], most, params, edit)
+        answers = [TracedAnswer(self, generation.room_for(self, ids, most), stops) for ids in batch]
+        pieces = generation.edited(self, batch, answers, most, params, edit)
         return (piece for (piece,) in pieces if piece)
 
     # --- what is done most often ---

@@ -110,6 +110,7 @@ void bind_model(py::module_& m) {
   py::class_<Model, std::shared_ptr<Model>>(m, "Model")
       .def_property_readonly("path", [](const Model& model) { return model.engine.loaded().path().string(); })
       .def_property_readonly("threads", [](const Model& model) { return model.engine.threads(); })
+      .def_property_readonly("context_tokens", [](const Model& model) { return model.engine.context_tokens(); })
       .def_property_readonly("stop_ids", [](const Model& model) { return model.engine.loaded().stop_ids; })
       .def("config", &config)
       .def("support", &support_of)

@@ -50,7 +50,8 @@ std::vector<BlockKind> block_kinds(const ModelConfig& config);
 
 /// Checks what run_trace takes. @returns its steps: the parts of the prompts, then the fed new tokens
 /// @throws InvalidArgument for no prompts, an empty one, ids outside of the vocabulary, cuts that are none, prompts of
-/// different numbers of parts, bad sampling, or more tokens than the model was made for
+/// different numbers of parts, bad sampling, or more tokens than the model was made for. Of new tokens that holds for the
+/// shortest prompt: a longer one beside it goes on past the model's length, and what it says there is no answer
 size_t trace_steps(const ModelConfig& config, std::span<const TracePrompt> prompts, const TraceOptions& options);
 
 /// Runs the prompts side by side in memory of its own: neither the engine's sequences nor its limits on their number, their
