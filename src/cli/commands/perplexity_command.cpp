@@ -95,7 +95,7 @@ void measure(const Context& context, const Arguments& args) {
     raise(ErrorCode::InvalidArgument, "--file {} has {} tokens; expected at least 2, so that one can be predicted", *args.file,
           ids.size());
   const size_t predictions = ids.size() - 1, vocab_size = model.config().vocab_size;
-  const size_t window = args.window.value_or(kDefaultWindow);
+  const size_t window = args.window.value_or(std::min(kDefaultWindow, model.config().model_max_length));
   if (window > model.config().model_max_length)
     raise(ErrorCode::InvalidArgument, "--window is {}; expected 1 to {}, the model_max_length of {}", window,
           model.config().model_max_length, model.path().string());
@@ -144,7 +144,8 @@ void add_perplexity(CLI::App& app, Context& context) {
   const auto args = std::make_shared<Arguments>();
   add_model(*command, args->model);
   add_text(*command, "--file", "FILE", "a text file", args->file, "The text: UTF-8")->required();
-  add_unsigned(*command, "--window", args->window, fmt::format("Tokens read in one go (default: {})", kDefaultWindow),
+  add_unsigned(*command, "--window", args->window,
+               fmt::format("Tokens read in one go (default: {}, or the model's length if that is less)", kDefaultWindow),
                {.min = 1});
   add_text(*command, "--kl-base", "FILE", "a .npy file", args->kl_base, "Stored logits to compare with");
   add_text(*command, "--save-logits", "FILE", "the file to write", args->save_logits, "Write the logits of every prediction");

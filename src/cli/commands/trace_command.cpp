@@ -89,8 +89,12 @@ void write_values(const Context& context, Arguments& args) {
   const InterruptGuard interrupts;
   Engine engine(args.engine.load(context, path, interrupts), options);
   const std::vector<int32_t> ids = args.prompt.encode(engine.loaded());
+  // As generate: no more than there is room for. The last one is not fed.
+  const size_t room = engine.config().model_max_length - std::min(ids.size() - 1, engine.config().model_max_length);
   Trace trace(engine, {{ids}},
-              {.new_tokens = args.new_tokens.value_or(0), .sampling = {}, .on_token = {}, .poll = [&] { interrupts.check(); }});
+              {.new_tokens = std::min<size_t>(args.new_tokens.value_or(0), room), .sampling = {}, .on_token = {}, .poll = [&] {
+                 interrupts.check();
+               }});
   std::vector<std::shared_ptr<const SavedValue>> values;
   values.reserve(saves.size());
   for (const Save& save : saves) values.push_back(trace.save(save.name, args.step.value_or(0)));

@@ -30,6 +30,25 @@ void for_each_row(const BenchPlan& plan, F f) {
 
 size_t generated_tokens(const BenchPlan& plan) { return 1 + kWarmUpSteps + plan.repeat * plan.generate + 1; }
 
+void BenchPlan::shorten(const Defaulted& defaulted, size_t model_max_length) {
+  if (defaulted.generate) {
+    // With the prompt of a batch if that can be, else after no prompt at all.
+    const size_t beside = generated_tokens({.generate = 0});
+    const size_t room = model_max_length - std::min(model_max_length, beside);
+    const size_t after_prompt = room - std::min(room, kBatchPrompt);
+    const size_t most = after_prompt >= repeat ? after_prompt / repeat : room / repeat;
+    generate = std::clamp<size_t>(most, 1, generate);
+  }
+  const auto too_long = [&](const Need& need) { return need.tokens > model_max_length; };
+  if (defaulted.prompts)
+    for (size_t& prompt : prompts) prompt = std::min(prompt, model_max_length);
+  // Depth 0 stays where the number of generated tokens was asked for, to be refused if it has no room.
+  if (defaulted.depths)
+    std::erase_if(depths,
+                  [&](size_t depth) { return (defaulted.generate || depth > 0) && too_long(depth_need(*this, depth)); });
+  if (defaulted.batches) std::erase_if(batches, [&](size_t batch) { return too_long(batch_need(*this, batch)); });
+}
+
 size_t BenchPlan::context_tokens() const {
   size_t most = kWarmUpPrompt + 1;
   for_each_row(*this, [&](const char*, size_t, Need need) { most = std::max(most, need.sequences * need.tokens); });
