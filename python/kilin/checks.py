@@ -6,7 +6,7 @@ from typing import Sequence
 
 import numpy as np
 
-from .errors import InvalidArgument
+from .errors import Error, InvalidArgument
 
 
 def whole_number(name: str, value, at_least: int = 0, below: int = 2**63) -> int:
@@ -25,6 +25,13 @@ def text(name: str, value) -> str:
     if not isinstance(value, str):
         raise InvalidArgument(f"{name} is {value!r:.80}; expected a text")
     return value
+
+
+def no_nan(what: str, values: np.ndarray) -> np.ndarray:
+    """What a model gives without edits, where NaN comes from its weights alone."""
+    if np.isnan(values).any():
+        raise Error(f"{what} hold NaN; kilin verify looks for broken weights")
+    return values
 
 
 def numbers_of(what: str, chosen, first: int, last: int) -> list[int]:

@@ -6,7 +6,7 @@ from typing import Callable, Iterator, Sequence
 
 from . import _kilin
 from .checks import whole_number
-from .errors import InvalidArgument
+from .errors import Error, InvalidArgument
 from .trace import StepView, Trace
 
 #: Called once a step, with its values; step 0 is the prompt, step n feeds the n-th new token.
@@ -48,12 +48,18 @@ def _shown(utf8: bytes) -> str:
     return utf8.decode("utf-8", "replace")
 
 
+def _require_numbers(answer) -> None:
+    if answer.finish_reason == "error":
+        raise Error("the model's logits hold no number; kilin verify looks for broken weights")
+
+
 def plain(model, prompts, max_new_tokens: int, sampling, stop: list[str]) -> list[Generation]:
     """Answers to all prompts, side by side as far as the model was loaded for it."""
     answers = [_kilin.Answer(model._core, ids, max_new_tokens, sampling, model.stop_ids, stop) for ids in prompts]
     for answer in answers:
         while not answer.finished:
             answer.step()
+        _require_numbers(answer)
     return [Generation(_shown(answer.text), answer.output_ids, answer.finish_reason) for answer in answers]
 
 
@@ -64,6 +70,7 @@ def plain_text(model, ids, max_new_tokens: int, sampling, stop: list[str]) -> It
         piece = _shown(answer.step())
         if piece:
             yield piece
+    _require_numbers(answer)
 
 
 def room_for(model, prompt, max_new_tokens: int) -> int:

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <exception>
+#include <limits>
 
 #include "core/error.h"
 #include "core/float_mode.h"
@@ -24,6 +26,22 @@ KvType kv_type_of(const EngineOptions& options, ActivationType activations) {
 const EngineOptions& valid(const EngineOptions& options) {
   options.validate();
   return options;
+}
+
+// False where a logit is NaN or none is finite, which only broken weights give. As Sampler::sample, and no +inf besides.
+bool hold_numbers(std::span<const float> logits) {
+  bool any_nan = false;
+  float largest = -std::numeric_limits<float>::infinity();
+  for (float x : logits) {
+    any_nan |= std::isnan(x);
+    largest = std::max(largest, x);
+  }
+  return !any_nan && std::isfinite(largest);
+}
+
+[[noreturn]] void raise_no_number(const LoadedModel& model) {
+  raise(ErrorCode::Corrupt, "{}: the model's logits hold no number; kilin verify looks for broken weights",
+        model.path().string());
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -247,9 +265,7 @@ void Engine::run(Request& request, const std::function<void()>& between) {
     abandon(request);
     throw;
   }
-  if (request.finish_reason() == FinishReason::Error)
-    raise(ErrorCode::Corrupt, "{}: the model's logits hold no number; kilin verify looks for broken weights",
-          model_.path().string());
+  if (request.finish_reason() == FinishReason::Error) raise_no_number(model_);
 }
 
 void Engine::logits(std::span<const int32_t> ids, const std::function<void(size_t, MatView<const float>)>& sink) {
@@ -273,6 +289,8 @@ void Engine::logits(std::span<const int32_t> ids, const std::function<void(size_
     for (size_t row = 0; row < part.size(); row += kLogitRows) {
       const size_t rows = std::min(kLogitRows, part.size() - row);
       model_.model.logits(ctx, hidden.rows(row, row + rows), logits.rows(0, rows));
+      for (size_t r = 0; r < rows; ++r)
+        if (!hold_numbers(logits[r])) raise_no_number(model_);
       sink(done + row, logits.rows(0, rows));
     }
     sequence.ids.insert(sequence.ids.end(), part.begin(), part.end());

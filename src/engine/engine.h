@@ -79,7 +79,8 @@ class Engine {
 
   /// Logits of every position of one fresh sequence, some rows at a time, in order.
   /// @param sink gets [R, vocab_size] fp32, valid during the call, and the position of its first row
-  /// @throws InvalidArgument as submit; ResourceExhausted if other sequences hold the memory
+  /// @throws InvalidArgument as submit; ResourceExhausted if other sequences hold the memory; Corrupt, before the sink gets the
+  /// rows, where they hold no number
   void logits(std::span<const int32_t> ids, const std::function<void(size_t position, MatView<const float>)>& sink);
 
   /// What a pass of this engine's model runs on that is no step of its own: in the caller's memory, with the caller's taps.
