@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import Any, Iterator, Sequence
 
 import numpy as np
 
 from . import _kilin, generation, lens, paths
-from .checks import text as checked_text, texts, whole_number
+from .checks import no_nan, text as checked_text, texts, whole_number
 from .errors import InvalidArgument, NotFound
 from .generation import Edit, Generation, TracedAnswer
 from .prompts import Prompt, PromptLike, Prompts, batch_of, ids_of, is_batch
@@ -38,9 +39,12 @@ def load(path: str | os.PathLike | None = None, *, threads: int = 0, quantize: s
     :param max_sequences: how many answers `generate` computes side by side
     :param context_tokens: the most that they may hold together; traces have memory of their own
     """
-    folder = os.fspath(path) if path is not None else str(embedded_model())
-    return Model(_kilin.load(folder, whole_number("threads", threads), quantize, activations, kv_type,
-                             whole_number("max_sequences", max_sequences), whole_number("context_tokens", context_tokens)))
+    folder = os.fsencode(path if path is not None else embedded_model())
+    core = _kilin.load(folder, whole_number("threads", threads), quantize, activations, kv_type,
+                       whole_number("max_sequences", max_sequences), whole_number("context_tokens", context_tokens))
+    for warning in core.warnings:  # of broken files that can be done without
+        warnings.warn(warning, stacklevel=2)
+    return Model(core)
 
 
 class Model:
@@ -140,7 +144,8 @@ class Model:
         with self.trace(prompts) as t:
             if edit is not None:
                 edit(t)
-        return t.next_token_probs.value
+        probs = t.next_token_probs.value
+        return no_nan("the probabilities", probs) if edit is None else probs
 
     def generate(self, prompts: Prompts, max_new_tokens: int = 64, *, stop: str | Sequence[str] = (),
                  edit: Edit | None = None, **sampling) -> Any:

@@ -89,7 +89,8 @@ void bench(const Context& context, const Arguments& args) {
   EngineOptions options = args.engine.options();
 
   const InterruptGuard interrupts;
-  LoadedModel model = args.engine.load(context, model_path(context, args.model), interrupts);
+  LoadedModel model = args.engine.load(context, model_path(context, args.model), interrupts,
+                                       {.tokenizer = Need::Optional, .generation = Need::Optional});
   plan.shorten(args.defaulted, model.config().model_max_length);
   plan.require_length(model.config().model_max_length);
   options.max_sequences = plan.max_sequences();

@@ -54,6 +54,12 @@ struct Arguments {
     }
     sampling.validate();
   }
+
+  LoadNeeds needs() const {
+    const bool is_greedy = sampling.temperature == 0.0;
+    return {.tokenizer = stop.empty() ? prompt.need_of_tokenizer() : Need::Required,
+            .generation = is_greedy || ignore_eos ? sampling.need_of_file() : Need::Required};
+  }
 };
 
 // As much as the prompt and its answer need, unless --ctx says otherwise; no more than the model was made for.
@@ -123,7 +129,7 @@ void generate(const Context& context, Arguments& args) {
 
   const InterruptGuard interrupts;
   const Clock::time_point start = Clock::now();
-  LoadedModel model = args.engine.load(context, model_path(context, args.model), interrupts);
+  LoadedModel model = args.engine.load(context, model_path(context, args.model), interrupts, args.needs());
   const std::vector<int32_t> prompt = args.prompt.encode(model);
   if (args.prompt.chat)
     if (const auto warning = model.files->foreign_chat_format(*model.tokenizer)) context.err.print("kilin: {}\n", *warning);

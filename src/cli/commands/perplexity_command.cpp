@@ -9,11 +9,13 @@
 #include "cli/commands/commands.h"
 #include "cli/context.h"
 #include "cli/options/engine_options.h"
+#include "cli/options/inputs.h"
 #include "cli/options/options.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/progress.h"
 #include "core/file.h"
 #include "inside/perplexity/text_score.h"
+#include "text/utf8.h"
 
 namespace kilin::cli {
 
@@ -87,9 +89,17 @@ NpyMatrix open_base(const std::string& file, size_t predictions, size_t vocab_si
 
 void measure(const Context& context, const Arguments& args) {
   EngineOptions options = args.engine.options();
-  const std::string text = read_file(*args.file);
+  const std::filesystem::path path = model_path(context, args.model);
+  if (args.save_logits) {
+    Inputs inputs;
+    inputs.add_model(path);
+    inputs.add(*args.file);
+    if (args.kl_base) inputs.add(*args.kl_base);
+    inputs.require_other("--save-logits", *args.save_logits);
+  }
+  const std::string text = read_utf8(*args.file);
   const InterruptGuard interrupts;
-  LoadedModel model = args.engine.load(context, model_path(context, args.model), interrupts);
+  LoadedModel model = args.engine.load(context, path, interrupts, {.generation = Need::Optional});
   const std::vector<int32_t> ids = model.require_tokenizer().encode(text);
   if (ids.size() < 2)
     raise(ErrorCode::InvalidArgument, "--file {} has {} tokens; expected at least 2, so that one can be predicted", *args.file,
@@ -120,6 +130,8 @@ void measure(const Context& context, const Arguments& args) {
       if (base) {
         base->read(prediction, base_row);
         const Prediction stored(base_row);
+        if (!stored.is_distribution())
+          raise(ErrorCode::Corrupt, "--kl-base {}: the logits of prediction {} hold no number", *args.kl_base, prediction);
         report.base->add(stored.surprise(next));
         report.divergence.add(stored, own);
       }

@@ -1,12 +1,16 @@
 // Standard input: whole, or line by line in a way that Ctrl-C can interrupt.
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 namespace kilin::cli {
 
 /// Everything that a descriptor gives. @throws Error(Io)
 std::string read_all(int descriptor);
+
+/// Everything that a file gives; it may be a pipe, for which this waits. @throws NotFound, Io
+std::string read_whole(const std::filesystem::path& file);
 
 /// Lines without their end, LF or CRLF; the last one may lack it.
 class LineReader {

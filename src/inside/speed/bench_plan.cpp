@@ -10,14 +10,14 @@ namespace kilin {
 
 namespace {
 
-struct Need {
+struct RowNeed {
   size_t sequences;
   size_t tokens;  // of each
 };
 
-Need prompt_need(size_t prompt) { return {1, prompt}; }
-Need depth_need(const BenchPlan& plan, size_t depth) { return {1, depth + generated_tokens(plan)}; }
-Need batch_need(const BenchPlan& plan, size_t sequences) { return {sequences, kBatchPrompt + generated_tokens(plan)}; }
+RowNeed prompt_need(size_t prompt) { return {1, prompt}; }
+RowNeed depth_need(const BenchPlan& plan, size_t depth) { return {1, depth + generated_tokens(plan)}; }
+RowNeed batch_need(const BenchPlan& plan, size_t sequences) { return {sequences, kBatchPrompt + generated_tokens(plan)}; }
 
 template <typename F>
 void for_each_row(const BenchPlan& plan, F f) {
@@ -39,7 +39,7 @@ void BenchPlan::shorten(const Defaulted& defaulted, size_t model_max_length) {
     const size_t most = after_prompt >= repeat ? after_prompt / repeat : room / repeat;
     generate = std::clamp<size_t>(most, 1, generate);
   }
-  const auto too_long = [&](const Need& need) { return need.tokens > model_max_length; };
+  const auto too_long = [&](const RowNeed& need) { return need.tokens > model_max_length; };
   if (defaulted.prompts)
     for (size_t& prompt : prompts) prompt = std::min(prompt, model_max_length);
   // Depth 0 stays where the number of generated tokens was asked for, to be refused if it has no room.
@@ -51,7 +51,7 @@ void BenchPlan::shorten(const Defaulted& defaulted, size_t model_max_length) {
 
 size_t BenchPlan::context_tokens() const {
   size_t most = kWarmUpPrompt + 1;
-  for_each_row(*this, [&](const char*, size_t, Need need) { most = std::max(most, need.sequences * need.tokens); });
+  for_each_row(*this, [&](const char*, size_t, RowNeed need) { most = std::max(most, need.sequences * need.tokens); });
   return most;
 }
 
@@ -62,7 +62,7 @@ size_t BenchPlan::max_sequences() const {
 }
 
 void BenchPlan::require_length(size_t model_max_length) const {
-  for_each_row(*this, [&](const char* what, size_t size, Need need) {
+  for_each_row(*this, [&](const char* what, size_t size, RowNeed need) {
     if (need.tokens > model_max_length)
       raise(ErrorCode::InvalidArgument,
             "{} of {} takes {} tokens with what is generated; expected at most {}, the model_max_length", what, size,
@@ -71,7 +71,7 @@ void BenchPlan::require_length(size_t model_max_length) const {
 }
 
 void BenchPlan::require_memory(const MemoryPlan& plan, uint64_t available_bytes) const {
-  for_each_row(*this, [&](const char* what, size_t size, Need need) {
+  for_each_row(*this, [&](const char* what, size_t size, RowNeed need) {
     const uint64_t pages = LatentKvPool::pages_for(need.tokens) * LatentKvPool::kPageTokens;
     const uint64_t latents = saturating_product(saturating_product(need.sequences, pages), plan.latents_per_token);
     const uint64_t states = saturating_product(need.sequences, plan.state_per_sequence);

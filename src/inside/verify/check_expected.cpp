@@ -13,6 +13,7 @@
 #include "core/json.h"
 #include "inside/perplexity/text_score.h"
 #include "inside/verify/check_answers.h"
+#include "text/utf8.h"
 
 namespace kilin {
 
@@ -123,7 +124,7 @@ Check check_perplexity(CheckReporter& reporter, Engine& engine, const std::vecto
 
 std::vector<int32_t> eval_ids(Engine& engine, const Json& json, const std::string& source) {
   const fs::path text = engine.loaded().path() / "eval.txt";
-  std::vector<int32_t> ids = engine.loaded().require_tokenizer().encode(read_file(text));
+  std::vector<int32_t> ids = engine.loaded().require_tokenizer().encode(read_utf8(text));
   const auto predictions = require<size_t>(json, "eval_tokens", source);
   if (ids.size() != predictions + 1)
     raise(ErrorCode::Corrupt, "{}: has {} tokens; expected {}, one more than eval_tokens of {}", text.string(), ids.size(),
