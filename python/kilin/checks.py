@@ -6,17 +6,18 @@ from typing import Sequence
 
 import numpy as np
 
-from .errors import InvalidArgument
+from .errors import Error, InvalidArgument
 
 
-def whole_number(name: str, value, at_least: int = 0) -> int:
+def whole_number(name: str, value, at_least: int = 0, below: int = 2**63) -> int:
     """A count or an index as an int."""
     try:
         number = operator.index(value)
     except TypeError:
         number = None
-    if number is None or not at_least <= number < 2**63:
-        raise InvalidArgument(f"{name} is {value!r:.80}; expected a whole number from {at_least} on")
+    if number is None or not at_least <= number < below:
+        limit = "on" if below == 2**63 else f"to {below - 1}"
+        raise InvalidArgument(f"{name} is {value!r:.80}; expected a whole number from {at_least} {limit}")
     return number
 
 
@@ -24,6 +25,13 @@ def text(name: str, value) -> str:
     if not isinstance(value, str):
         raise InvalidArgument(f"{name} is {value!r:.80}; expected a text")
     return value
+
+
+def no_nan(what: str, values: np.ndarray) -> np.ndarray:
+    """What a model gives without edits, where NaN comes from its weights alone."""
+    if np.isnan(values).any():
+        raise Error(f"{what} hold NaN; kilin verify looks for broken weights")
+    return values
 
 
 def numbers_of(what: str, chosen, first: int, last: int) -> list[int]:

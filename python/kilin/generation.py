@@ -6,7 +6,7 @@ from typing import Callable, Iterator, Sequence
 
 from . import _kilin
 from .checks import whole_number
-from .errors import InvalidArgument
+from .errors import Error, InvalidArgument
 from .trace import StepView, Trace
 
 #: Called once a step, with its values; step 0 is the prompt, step n feeds the n-th new token.
@@ -35,7 +35,7 @@ def sampling_params(options: dict):
         if name not in _SAMPLING:
             raise TypeError(f"there is no option {name!r}; expected {', '.join(_SAMPLING)}")
         if _SAMPLING[name] is int:
-            checked[name] = whole_number(name, value)
+            checked[name] = whole_number(name, value, below=2**64 if name == "seed" else 2**63)
             continue
         try:
             checked[name] = float(value)
@@ -48,12 +48,18 @@ def _shown(utf8: bytes) -> str:
     return utf8.decode("utf-8", "replace")
 
 
+def _require_numbers(answer) -> None:
+    if answer.finish_reason == "error":
+        raise Error("the model's logits hold no number; kilin verify looks for broken weights")
+
+
 def plain(model, prompts, max_new_tokens: int, sampling, stop: list[str]) -> list[Generation]:
     """Answers to all prompts, computed side by side up to the model's max_sequences."""
     answers = [_kilin.Answer(model._core, ids, max_new_tokens, sampling, stop) for ids in prompts]
     for answer in answers:
         while not answer.finished:
             answer.step()
+        _require_numbers(answer)
     return [Generation(_shown(answer.text), answer.output_ids, answer.finish_reason) for answer in answers]
 
 
@@ -64,6 +70,15 @@ def plain_text(model, ids, max_new_tokens: int, sampling, stop: list[str]) -> It
         piece = _shown(answer.step())
         if piece:
             yield piece
+    _require_numbers(answer)
+
+
+def room_for(model, prompt, max_new_tokens: int) -> int:
+    """New tokens that there is room for behind a prompt, as for an answer without edits; the last one needs none. Traces have
+    memory of their own, so that a prompt may be longer than the context."""
+    context, longest = model._core.context_tokens, model.config["model_max_length"]
+    most = context if len(prompt) <= context else longest
+    return min(max_new_tokens, max(1, most - len(prompt) + 1))
 
 
 class TracedAnswer:
@@ -113,8 +128,10 @@ class TracedAnswer:
 
 
 def edited(model, prompts, answers: list[TracedAnswer], max_new_tokens: int, sampling, edit: Edit) -> Iterator[list[str]]:
-    """Lets the answers to all prompts grow, with one edit per step, until each has ended; yields what each can show so far."""
-    with Trace(model, prompts, [], max_new_tokens, sampling) as trace:
+    """Lets the answers to all prompts grow, with one edit per step, until each has ended; yields what each can show so far. One
+    that has ended goes on unheard beside the others."""
+    most = max(room_for(model, ids, max_new_tokens) for ids in prompts)
+    with Trace(model, prompts, [], most, sampling) as trace:
         for index in range(trace.steps):
             step = trace.step(index)
             if index > 0:

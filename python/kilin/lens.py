@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .checks import layers_of, whole_number
+from .checks import layers_of, no_nan, whole_number
 from .errors import InvalidArgument, NotFound, Unavailable
 from .progress import progress
 from .prompts import Prompt, batch_of
@@ -39,7 +39,7 @@ def _alone(model, name: str, prompts) -> np.ndarray:
 
 
 def logit_lens(model, prompts, layers, position: int) -> np.ndarray:
-    return softmax(model.project_on_vocab(_stream(model, prompts, _chosen(model, layers), position)))
+    return no_nan("the probabilities", softmax(model.project_on_vocab(_stream(model, prompts, _chosen(model, layers), position))))
 
 
 def patchscope(model, source, target, layers, source_position, target_position, target_layers) -> np.ndarray:

@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import Any, Iterator, Sequence
 
 import numpy as np
 
 from . import _kilin, generation, lens, paths
-from .checks import text as checked_text, texts, whole_number
+from .checks import no_nan, text as checked_text, texts, whole_number
 from .errors import InvalidArgument, NotFound
 from .generation import Edit, Generation, TracedAnswer
 from .prompts import Prompt, PromptLike, Prompts, batch_of, ids_of, is_batch
@@ -38,9 +39,12 @@ def load(path: str | os.PathLike | None = None, *, threads: int = 0, quantize: s
     :param max_sequences: how many answers `generate` computes side by side
     :param context_tokens: the most that they may hold together; traces have memory of their own
     """
-    folder = os.fspath(path) if path is not None else str(embedded_model())
-    return Model(_kilin.load(folder, whole_number("threads", threads), quantize, activations, kv_type,
-                             whole_number("max_sequences", max_sequences), whole_number("context_tokens", context_tokens)))
+    folder = os.fsencode(path if path is not None else embedded_model())
+    core = _kilin.load(folder, whole_number("threads", threads), quantize, activations, kv_type,
+                       whole_number("max_sequences", max_sequences), whole_number("context_tokens", context_tokens))
+    for warning in core.warnings:  # of broken files that can be done without
+        warnings.warn(warning, stacklevel=2)
+    return Model(core)
 
 
 class Model:
@@ -116,8 +120,12 @@ class Model:
         :param cuts: where else a step begins: [5] feeds tokens 0 to 4 in step 0, the others in step 1
         :param sampling: temperature, top_k, top_p, min_p, repetition_penalty, seed
         """
-        return Trace(self, batch_of(self, prompts), [whole_number("a cut", cut) for cut in cuts],
-                     whole_number("max_new_tokens", max_new_tokens), generation.sampling_params(sampling))
+        batch, new = batch_of(self, prompts), whole_number("max_new_tokens", max_new_tokens)
+        for n, ids in enumerate(batch):
+            if len(ids) + new - 1 > self.config["model_max_length"]:
+                raise InvalidArgument(f"prompt {n}: {len(ids)} tokens and {new} new ones are more than the model's "
+                                      f"{self.config['model_max_length']}")
+        return Trace(self, batch, [whole_number("a cut", cut) for cut in cuts], new, generation.sampling_params(sampling))
 
     def logits(self, prompts: Prompts, edit: Edit | None = None) -> np.ndarray:
         """Logits of every token, [B, S, vocab]. :param edit: called first, with the pass's values, like the body of a trace"""
@@ -136,7 +144,8 @@ class Model:
         with self.trace(prompts) as t:
             if edit is not None:
                 edit(t)
-        return t.next_token_probs.value
+        probs = t.next_token_probs.value
+        return no_nan("the probabilities", probs) if edit is None else probs
 
     def generate(self, prompts: Prompts, max_new_tokens: int = 64, *, stop: str | Sequence[str] = (),
                  edit: Edit | None = None, **sampling) -> Any:
@@ -152,7 +161,7 @@ class Model:
         if edit is None:
             answers = generation.plain(self, batch, most, params, stops)
         else:
-            growing = [TracedAnswer(self, most, stops) for _ in batch]
+            growing = [TracedAnswer(self, generation.room_for(self, ids, most), stops) for ids in batch]
             for _ in generation.edited(self, batch, growing, most, params, edit):
                 pass
             answers = [answer.generation() for answer in growing]
@@ -167,7 +176,8 @@ class Model:
         most, params = whole_number("max_new_tokens", max_new_tokens, at_least=1), generation.sampling_params(sampling)
         if edit is None:
             return generation.plain_text(self, batch[0], most, params, stops)
-        pieces = generation.edited(self, batch, [TracedAnswer(self, most, stops)], most, params, edit)
+        answers = [TracedAnswer(self, generation.room_for(self, ids, most), stops) for ids in batch]
+        pieces = generation.edited(self, batch, answers, most, params, edit)
         return (piece for (piece,) in pieces if piece)
 
     # --- what is done most often ---

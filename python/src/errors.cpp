@@ -36,7 +36,7 @@ void bind_errors() {
       std::rethrow_exception(p);
     } catch (const Error& error) {
       const py::object type = py::module_::import("kilin.errors").attr(exception_name(error.code()));
-      PyErr_SetString(type.ptr(), error.what());
+      PyErr_SetString(type.ptr(), displayable(error.what()).c_str());
     }
   });
 }

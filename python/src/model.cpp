@@ -23,6 +23,7 @@ std::shared_ptr<Model> load(const std::string& path, size_t threads, const Name&
   LoadOptions load;
   load.threads = threads;
   if (quantize) load.quantize = parse_quant_type(*quantize);
+  load.needs = {.tokenizer = Need::Optional, .generation = Need::Optional};
   load.progress = [](LoadStage, uint64_t, uint64_t) { check_signals(); };
   EngineOptions options;
   options.threads = threads;
@@ -33,6 +34,12 @@ std::shared_ptr<Model> load(const std::string& path, size_t threads, const Name&
   const py::gil_scoped_release release;
   options.validate();
   return std::make_shared<Model>(LoadedModel::load(path, load), options);
+}
+
+// As os.fsdecode: a name that is no text is a str all the same.
+py::str text_of_path(const std::filesystem::path& path) {
+  const std::string& bytes = path.native();
+  return py::reinterpret_steal<py::str>(PyUnicode_DecodeFSDefaultAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size())));
 }
 
 const Tokenizer& tokenizer(const Model& model) { return model.engine.loaded().require_tokenizer(); }
@@ -108,8 +115,16 @@ void bind_model(py::module_& m) {
   m.def("load", &load, py::arg("path"), py::arg("threads"), py::arg("quantize"), py::arg("activations"), py::arg("kv_type"),
         py::arg("max_sequences"), py::arg("context_tokens"));
   py::class_<Model, std::shared_ptr<Model>>(m, "Model")
-      .def_property_readonly("path", [](const Model& model) { return model.engine.loaded().path().string(); })
+      .def_property_readonly("path", [](const Model& model) { return text_of_path(model.engine.loaded().path()); })
       .def_property_readonly("threads", [](const Model& model) { return model.engine.threads(); })
+      .def_property_readonly("warnings",
+                             [](const Model& model) {
+                               std::vector<std::string> shown;
+                               for (const std::string& warning : model.engine.loaded().warnings)
+                                 shown.push_back(displayable(warning));
+                               return shown;
+                             })
+      .def_property_readonly("context_tokens", [](const Model& model) { return model.engine.max_sequence_tokens(); })
       .def_property_readonly("stop_ids", [](const Model& model) { return model.engine.loaded().stop_ids; })
       .def("config", &config)
       .def("support", &support_of)

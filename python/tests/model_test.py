@@ -1,8 +1,10 @@
 """Answers and the well-known experiments."""
+import json
 import threading
 
 import numpy as np
 import pytest
+from conftest import ROOT
 
 import kilin
 
@@ -265,3 +267,38 @@ def test_a_quantised_model_is_traced_too(text):
         assert t.layers[1].mlp.expert_outputs.shape[-1] == model.hidden_size
         t.layers[2].layer_output[:, -1] = 0
     assert t.logits.shape[0] == 1
+
+
+def short_model(folder, length, **options):
+    """The embedded model, made for so many positions."""
+    for file in (ROOT / "models/tiny").iterdir():
+        if file.name != "config.json":
+            (folder / file.name).symlink_to(file)
+    config = json.loads((ROOT / "models/tiny/config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "model_max_length": length}))
+    return kilin.load(folder, threads=2, **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"context_tokens": 63}])
+def test_answers_with_edits_end_where_the_context_does(tmp_path, options):
+    short = short_model(tmp_path, 64, **options)
+    length = options.get("context_tokens", 64)
+    prompts = [list(range(5, 5 + n)) for n in (length, length - 1, length - 3, 20)]
+    for batch in [[prompt] for prompt in prompts] + [prompts]:
+        plain = [short.generate(prompt, 12) for prompt in batch]
+        assert short.generate(batch, 12, edit=lambda t: None) == plain
+        assert [len(answer.ids) for answer in plain] == [min(12, length - len(prompt) + 1) for prompt in batch]
+    assert "".join(short.stream(prompts[1], 12, edit=lambda t: None)) == short.generate(prompts[1], 12).text
+    with short.trace(prompts[2], max_new_tokens=4) as t:
+        pass
+    assert t.output_ids[0] == short.generate(prompts[2], 4).ids
+    with pytest.raises(ValueError, match="more than the model's 64"):
+        short.trace([[5], list(range(60))], max_new_tokens=6)
+
+
+def test_every_seed_of_64_bits_is_one(model, text):
+    answers = [model.generate(text, 8, temperature=2.0, seed=seed).ids for seed in (0, 2**63, np.uint64(2**64 - 1))]
+    assert len({tuple(ids) for ids in answers}) == 3
+    for seed in (-1, 2**64, 0.5):
+        with pytest.raises(ValueError, match="seed is .*; expected a whole number from 0 to 18446744073709551615"):
+            model.generate(text, 1, seed=seed)

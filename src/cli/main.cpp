@@ -18,7 +18,6 @@
 #include "core/error.h"
 #include "core/mapped_ranges.h"
 #include "core/version.h"
-#include "text/utf8.h"
 
 namespace kilin::cli {
 
@@ -32,7 +31,7 @@ std::filesystem::path embedded_model() {
 }
 
 int fail(const Context& context, int code, std::string_view message) {
-  context.err.print("kilin: {}\n", message);
+  context.err.print("kilin: {}\n", displayable(message));
   return code;
 }
 
@@ -66,7 +65,6 @@ int run(int argc, char** argv) {
   Context context;
   try {
     const std::vector<std::string> typed(argv + std::min(argc, 1), argv + argc);
-    for (size_t i = 0; i < typed.size(); ++i) require_utf8(typed[i], fmt::format("argument {}", i + 1));
     context.tiny_model = embedded_model();
     CLI::App app("Kilin runs Kimi-Linear models on CPUs.", "kilin");
     describe_program(app, context);

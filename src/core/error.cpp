@@ -56,6 +56,17 @@ bool is_control(std::string_view character) {
 
 }  // namespace
 
+std::string displayable(std::string_view text) {
+  std::string shown;
+  while (!text.empty()) {
+    const size_t bytes = character_bytes(text);
+    const std::string_view character = text.substr(0, std::max<size_t>(bytes, 1));
+    shown += bytes == 0 || (character != "\n" && is_control(character)) ? "?" : character;
+    text.remove_prefix(character.size());
+  }
+  return shown;
+}
+
 std::string printable(std::string_view text) {
   constexpr size_t kMost = 120;
   std::string shown;

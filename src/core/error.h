@@ -44,6 +44,9 @@ template <typename... Args>
 /// UTF-8 character become '?', and what goes beyond 120 bytes is cut with "...".
 std::string printable(std::string_view text);
 
+/// A message or a path, fit to be shown: as printable, but whole, and a newline stays. File names are bytes.
+std::string displayable(std::string_view text);
+
 /// Throws Error(Io, "`what`: <the text of errno>"). Call it before anything else can change errno.
 [[noreturn]] void raise_errno(const std::string& what);
 

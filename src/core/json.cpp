@@ -1,5 +1,7 @@
 #include "core/json.h"
 
+#include <locale.h>  // NOLINT: newlocale and uselocale are POSIX
+
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -88,6 +90,24 @@ class FaultFinder : public nlohmann::json_sax<Json> {
   static constexpr std::string_view kExpected = "; expected ";
 };
 
+// While it lives, this thread reads numbers as in the "C" locale. nlohmann reads them by strtod after putting the locale's
+// decimal point in, of which it knows a single byte; some have two. And a program that we are a library of may change its
+// locale at any time.
+class PlainNumbers {
+ public:
+  PlainNumbers() : before_(::uselocale(plain())) {}
+  ~PlainNumbers() { ::uselocale(before_); }
+  PlainNumbers(const PlainNumbers&) = delete;
+  PlainNumbers& operator=(const PlainNumbers&) = delete;
+
+ private:
+  static locale_t plain() {
+    static const locale_t locale = ::newlocale(LC_ALL_MASK, "C", nullptr);
+    return locale;
+  }
+  locale_t before_;
+};
+
 // What the parser waited for, in words of the format.
 std::string_view expectation(std::string_view of_parser) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kWords = {{
@@ -125,6 +145,7 @@ std::string place(std::string_view text, size_t byte) {
 }  // namespace
 
 Json parse_json(std::string_view text, std::string_view source) {
+  const PlainNumbers numbers;
   // nlohmann takes a NUL for the end of its input and would not look at what follows.
   const size_t nul = text.find('\0');
   if (nul != std::string_view::npos)

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "core/error.h"
@@ -31,6 +33,17 @@ std::shared_ptr<MemoryPools> pools_of(const KimiLinearForCausalLM& model, const 
                                       KvType kv_type) {
   return std::make_shared<MemoryPools>(MemoryPools{RecurrentStatePool(model.state_dimensions(), options.max_sequences),
                                                    LatentKvPool(model.latent_dimensions(kv_type), plan.latent_pages)});
+}
+
+// False where a logit is NaN or none is finite, which only broken weights give. As Sampler::sample, and no +inf besides.
+bool hold_numbers(std::span<const float> logits) {
+  bool any_nan = false;
+  float largest = -std::numeric_limits<float>::infinity();
+  for (float x : logits) {
+    any_nan |= std::isnan(x);
+    largest = std::max(largest, x);
+  }
+  return !any_nan && std::isfinite(largest);
 }
 
 }  // namespace
@@ -96,8 +109,8 @@ std::shared_ptr<Request> Engine::submit(std::vector<int32_t> ids, GenerationPara
 const Answer& Engine::follow(Request& request, const Follower& follower) {
   const bool steps = options_.drive == EngineOptions::Drive::ByCaller;
   try {
-    for (bool ended = request.has_ended(); !ended;) {
-      if (steps) step();
+    for (bool ended = request.end_was_heard(); !ended;) {
+      if (steps && !request.has_ended()) step();
       // Without a thread all that a step gave is there; with one, events are waited for.
       for (std::optional<Event> event; (event = request.next_within(steps ? std::chrono::milliseconds(0) : kFollowInterval));) {
         if (const auto* token = std::get_if<TokenEvent>(&*event)) {
@@ -121,7 +134,14 @@ const Answer& Engine::follow(Request& request, const Follower& follower) {
 void Engine::logits(std::span<const int32_t> ids, const LogitsSink& sink, const std::function<void()>& between) {
   GenerationParams params;
   params.max_new_tokens = 0;
-  const auto request = submit({ids.begin(), ids.end()}, params, {.prompt_logits = sink});
+  const LogitsSink checked = [&](size_t position, MatView<const float> rows) {
+    for (size_t r = 0; r < rows.rows(); ++r)
+      if (!hold_numbers(rows[r]))
+        raise(ErrorCode::Corrupt, "{}: the model's logits hold no number; kilin verify looks for broken weights",
+              model_.path().string());
+    sink(position, rows);
+  };
+  const auto request = submit({ids.begin(), ids.end()}, params, {.prompt_logits = checked});
   follow(*request, {.between = between});
 }
 

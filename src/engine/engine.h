@@ -65,7 +65,8 @@ class Engine {
 
   /// Logits of every position of one fresh sequence.
   /// @param sink gets some rows at a time, in order, on the thread that runs the step. What it throws is thrown here
-  /// @throws InvalidArgument as submit; as `follow`. @param between as Follower's
+  /// @throws InvalidArgument as submit; Corrupt, before the sink gets the rows, where they hold no number; as `follow`
+  /// @param between as Follower's
   void logits(std::span<const int32_t> ids, const LogitsSink& sink, const std::function<void()>& between = {});
 
   /// With Drive::ByCaller: as EngineLoop::step.

@@ -86,6 +86,16 @@ TEST(EngineLoop, EveryEventIsToldAndNoneAfterTheEnd) {
   EXPECT_EQ(told, 8u);
 }
 
+TEST(EngineLoop, WhoFollowsLateHearsEveryToken) {
+  const auto e = tiny_engine({.threads = 2, .max_sequences = 2});
+  const auto request = e->submit(some_ids(20, 1), sampled(7, 1));
+  while (!request->has_ended()) std::this_thread::yield();
+  size_t heard = 0;
+  e->follow(*request, {.on_token = [&](const TokenEvent&) { ++heard; }});
+  EXPECT_EQ(heard, 7u);
+  EXPECT_EQ(e->follow(*request).ids.size(), 7u);
+}
+
 TEST(EngineLoop, AnEngineThatGoesAwayEndsWhatRunsAndWaits) {
   std::vector<std::shared_ptr<Request>> requests;
   std::vector<std::thread> waiters;

@@ -37,6 +37,11 @@ bool RequestChannel::has_ended() const {
   return phase_ != Phase::Running;
 }
 
+bool RequestChannel::end_was_heard() const {
+  const MutexLock lock(mutex_);
+  return phase_ == Phase::EndWasHeard;
+}
+
 const Answer& RequestChannel::answer() const {
   const MutexLock lock(mutex_);
   if (phase_ == Phase::Running) raise(ErrorCode::OutOfOrder, "the answer has not ended yet");

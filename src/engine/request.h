@@ -27,6 +27,7 @@ class RequestChannel {
   void cancel();
   std::optional<Event> next(std::optional<std::chrono::steady_clock::time_point> end) KILIN_EXCLUDES(mutex_);
   bool has_ended() const KILIN_EXCLUDES(mutex_);
+  bool end_was_heard() const KILIN_EXCLUDES(mutex_);
   const Answer& answer() const KILIN_EXCLUDES(mutex_);
   Sequence take_sequence() KILIN_EXCLUDES(mutex_);
   size_t prompt_tokens_read() const { return prompt_tokens_read_.load(std::memory_order_relaxed); }
@@ -80,6 +81,7 @@ class Request {
   const Answer& wait();
 
   bool has_ended() const { return channel_->has_ended(); }
+  bool end_was_heard() const { return channel_->end_was_heard(); }  ///< by next: no event is left
   /// What came of it. @throws OutOfOrder before it has ended
   const Answer& answer() const { return channel_->answer(); }
 

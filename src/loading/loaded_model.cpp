@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/cpu_info.h"
+#include "core/error.h"
 #include "loading/tokenizer_fit.h"
 
 namespace kilin {
@@ -37,9 +38,22 @@ LoadedModel LoadedModel::load(const std::filesystem::path& path, const LoadOptio
   LoadedModel loaded;
   loaded.files = ModelFiles::open(path);
   const ModelConfig config = loaded.files->config();
-  loaded.generation = loaded.files->generation(config);
-  loaded.tokenizer = loaded.files->tokenizer();
-  if (loaded.tokenizer) require_fit(*loaded.tokenizer, config);
+  const auto read = [&loaded](Need need, const auto& file) {
+    try {
+      file();
+      return std::string();
+    } catch (const Error& error) {
+      if (need == Need::Required) throw;
+      loaded.warnings.emplace_back(error.what());
+      return loaded.warnings.back();
+    }
+  };
+  read(options.needs.generation, [&] { loaded.generation = loaded.files->generation(config); });
+  loaded.tokenizer_fault_ = read(options.needs.tokenizer, [&] {
+    auto tokenizer = loaded.files->tokenizer();
+    if (tokenizer) require_fit(*tokenizer, config);
+    loaded.tokenizer = std::move(tokenizer);
+  });
   loaded.load_weights(config, options);
   loaded.stop_ids = stop_ids_of(config, loaded.generation, loaded.tokenizer.get());
   return loaded;
@@ -71,6 +85,7 @@ void LoadedModel::load_weights(const ModelConfig& config, const LoadOptions& opt
 }
 
 const Tokenizer& LoadedModel::require_tokenizer() const {
+  if (!tokenizer_fault_.empty()) raise(ErrorCode::Corrupt, "{}", tokenizer_fault_);
   if (!tokenizer) files->raise_no_tokenizer();
   return *tokenizer;
 }

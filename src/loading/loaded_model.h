@@ -21,11 +21,20 @@ enum class LoadStage : uint8_t { Reading, Packing };
 /// Called with what is done of what there is to do. What it throws ends the load.
 using LoadProgress = std::function<void(LoadStage stage, uint64_t done, uint64_t total)>;
 
+/// What a broken file of the model is: an error, or a warning because what is done will not use it.
+enum class Need : uint8_t { Required, Optional };
+
+struct LoadNeeds {
+  Need tokenizer = Need::Required;
+  Need generation = Need::Required;  ///< generation_config.json
+};
+
 struct LoadOptions {
   size_t threads = 0;                      ///< that pack weights; 0: as many as this process may use
   std::optional<QuantType> quantize = {};  ///< packs a model in f32, f16 or bf16 as this
   PackPlacement pack_cache = {};
   LoadProgress progress = {};
+  LoadNeeds needs = {};
 };
 
 struct LoadedModel {
@@ -37,7 +46,8 @@ struct LoadedModel {
   KimiLinearForCausalLM model;
   std::shared_ptr<const Tokenizer> tokenizer;  // null where the files hold no tokenizer: ids go in and out
   GenerationConfig generation;
-  std::vector<int32_t> stop_ids;  // an answer ends with one of these; ascending
+  std::vector<std::string> warnings;  // of optional files that are broken; their values are as if they were not there
+  std::vector<int32_t> stop_ids;      // an answer ends with one of these; ascending
 
   const std::filesystem::path& path() const { return files->path(); }
   const ModelConfig& config() const { return model.config(); }
@@ -51,12 +61,13 @@ struct LoadedModel {
   /// have no place
   static LoadedModel load(const std::filesystem::path& path, const LoadOptions& options = {});
 
-  /// The tokenizer. @throws NotFound, saying that ids can be used instead
+  /// The tokenizer. @throws NotFound, saying that ids can be used instead; Corrupt if it was optional and is broken
   const Tokenizer& require_tokenizer() const;
 
  private:
   void load_weights(const ModelConfig& config, const LoadOptions& options);
 
+  std::string tokenizer_fault_;
   uint64_t weight_bytes_ = 0;
 };
 

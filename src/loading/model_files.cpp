@@ -39,7 +39,11 @@ class FolderFiles final : public ModelFiles {
 
   std::optional<ChatTemplate> chat_template() const override { return find_chat_template(path()); }
   std::optional<std::string> foreign_chat_format(const Tokenizer& tokenizer) const override {
-    return kilin::foreign_chat_format(path(), tokenizer);
+    try {
+      return kilin::foreign_chat_format(path(), tokenizer);
+    } catch (const Error& error) {  // Kilin does not run the template, so that a broken one is no more than a warning
+      return error.what();
+    }
   }
 
   std::shared_ptr<const TensorStore> weights(const ModelConfig& config) const override {

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "core/error.h"
+#include "core/file.h"
 
 namespace kilin {
 
@@ -60,6 +61,12 @@ void require_utf8(std::string_view text, std::string_view what) {
   if (const auto at = first_invalid_utf8(text))
     raise(ErrorCode::InvalidArgument, "{} is not valid UTF-8: byte 0x{:02x} at offset {} of {}", what,
           static_cast<unsigned char>(text[*at]), *at, text.size());
+}
+
+std::string read_utf8(const std::filesystem::path& file) {
+  std::string text = read_file(file);
+  require_utf8(text, file.string());
+  return text;
 }
 
 std::string replace_broken_utf8(std::string_view bytes) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +36,9 @@ std::optional<size_t> first_invalid_utf8(std::string_view text);
 
 /// Throws InvalidArgument, naming the byte's offset, if `text` is not UTF-8. @param what names it, such as "text".
 void require_utf8(std::string_view text, std::string_view what);
+
+/// The text of a file. @throws NotFound, Io; InvalidArgument, naming file and offset, if it is not UTF-8
+std::string read_utf8(const std::filesystem::path& file);
 
 /// The bytes as UTF-8, with U+FFFD for broken ones: Python's bytes.decode(errors="replace").
 std::string replace_broken_utf8(std::string_view bytes);

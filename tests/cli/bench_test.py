@@ -81,7 +81,7 @@ class Bench(ProgramTest):
 
     def test_rows_that_do_not_fit_are_refused_beforehand(self):
         short = self.ids_model(model_max_length=200)
-        self.assertIn("a depth of 4096 takes", self.refusal(USAGE, "bench", short, "--prompt", "5"))
+        self.assertIn("a depth of 4096 takes", self.refusal(USAGE, "bench", short, "--prompt", "5", "--depth", "0,4096"))
         long = self.ids_model(model_max_length=(1 << 31) - 1)
         message = self.refusal(FAILURE, "bench", long, "--prompt", "5", "--depth", str(1 << 30), "--kv-type", "f32")
         self.assertIn("a depth of 1073741824 needs", message)

@@ -81,6 +81,20 @@ class Chat(ProgramTest):
     def test_a_backslash_at_the_end_goes_on_to_the_next_line(self):
         self.assertEqual(self.kept("one\\", "two")[0]["text"], "one\ntwo")
 
+    def test_lines_that_end_as_on_windows_are_the_same_lines(self):
+        file = self.temporary_folder() / "talk.json"
+        talks = []
+        for end in ("\n", "\r\n"):
+            lines = ("/system Be\\", "brief.", "one\\", "", "two", f"/save {file}")
+            result = kilin("chat", TINY, *GREEDY, stdin="".join(line + end for line in lines))
+            self.assertEqual(result.returncode, SUCCESS, result.stderr.decode())
+            talks.append((result.stdout, json.loads(file.read_text())))
+        self.assertEqual(talks[0], talks[1])
+        self.assertEqual([m["text"] for m in talks[0][1]["messages"][:2]], ["Be\nbrief.", "one\n"])
+        self.kept(f"/load {file}", "Hello")
+        file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
+        self.kept(f"/load {file}", "Hello")
+
     def test_exit_ends_it_and_nothing_after_is_read(self):
         self.assertEqual(self.chat("/exit", "Hello")[0], "")
 

@@ -9,12 +9,13 @@ from program import KILIN, TIMEOUT_S, TINY, ProgramTest
 
 
 class Terminal(ProgramTest):
-    def start(self, *args):
-        """Runs kilin on a terminal of its own, which also makes Ctrl-C of \\x03."""
+    def start(self, *args, **environment):
+        """Runs kilin on a terminal of its own, which also makes Ctrl-C of \\x03. None takes a variable away."""
         self.seen = ""
         self.process, self.terminal = pty.fork()
         if self.process == 0:
-            os.execv(KILIN, [KILIN, *map(str, args)])
+            variables = {**os.environ, "TERM": "xterm", "NO_COLOR": None, **environment}
+            os.execve(KILIN, [KILIN, *map(str, args)], {k: v for k, v in variables.items() if v is not None})
         self.addCleanup(os.close, self.terminal)
 
     def read(self):
@@ -47,6 +48,28 @@ class Terminal(ProgramTest):
         self.wait_for("\x1b[2mThe whale\x1b[0m")
         self.assertEqual(self.wait_for_end(), 0)
         self.assertIn("peak memory", self.seen)
+
+    def test_a_terminal_without_escapes_gets_none(self):
+        for environment in ({"TERM": "dumb"}, {"TERM": ""}, {"TERM": None}, {"NO_COLOR": "1"}):
+            self.start("generate", TINY, "-p", "The whale", "-n", "4", "--temp", "0", **environment)
+            self.assertEqual(self.wait_for_end(), 0)
+            self.assertIn("The whale", self.seen)
+            self.assertNotIn("\x1b", self.seen.replace("\x1b[K", "") if "NO_COLOR" in environment else self.seen)
+            self.start("chat", TINY, "-n", "4", "--temp", "0", **environment)
+            self.wait_for("/help lists commands; Ctrl-D ends.\r\n> ")
+            self.type("one\\\rtwo\r")
+            self.wait_for(". ")
+            self.wait_for("> ")
+            self.type("\x04")
+            self.assertEqual(self.wait_for_end(), 0)
+            self.assertNotIn("\x1b", self.seen)
+
+    def test_no_bar_is_drawn_where_it_cannot_be_taken_back(self):
+        prompt = ",".join(["7"] * 12000)  # more than is read before a bar shows
+        self.start("generate", TINY, "--ids", prompt, "-n", "1", "--temp", "0", "--threads", "1", TERM="dumb")
+        self.assertEqual(self.wait_for_end(), 0)
+        self.assertNotIn("[", self.seen)
+        self.assertNotIn("\x1b", self.seen)
 
     def test_json_is_alone_on_a_terminal_too(self):
         self.start("generate", TINY, "-p", "The whale", "-n", "4", "--temp", "0", "--json")

@@ -42,6 +42,15 @@ class Usage(ProgramTest):
         self.assertEqual(set(info["kernels"].values()), {"naive"})
         self.refusal(USAGE, "info", env={**os.environ, "KILIN_ISA": "mmx"})
 
+    def test_kernels_that_are_unknown_are_refused_before_anything_is_read(self):
+        nowhere = "/nowhere/model"
+        for command in (("verify",), ("generate", "-p", "x"), ("chat",), ("bench",), ("logits", "--ids", "1", "--out", "x"),
+                        ("perplexity", "--file", "/nowhere/text"), ("lens", "--ids", "1", "-o", "-"),
+                        ("trace", "--ids", "1", "--save", "logits=x")):
+            for name, value in (("KILIN_ISA", "mmx"), ("KILIN_NAIVE", "nonsense")):
+                message = self.refusal(USAGE, command[0], nowhere, *command[1:], env={**os.environ, name: value})
+                self.assertIn(value, message, command)
+
     def test_unknown_commands_options_and_arguments_are_usage_errors(self):
         self.assertIn("'nonsense' is not a command; generate, chat,", self.refusal(USAGE, "nonsense"))
         self.refusal(USAGE, "")

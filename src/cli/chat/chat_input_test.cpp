@@ -62,6 +62,11 @@ TEST_F(ReadEntry, ABackslashAtTheEndGoesOnToTheNextLine) {
   EXPECT_EQ(continuations_, 2);
 }
 
+TEST_F(ReadEntry, CrlfEndsALineAsLfDoes) {
+  write("one\r\ntwo\\\r\nthree\\\r\n\r\nfour\r five\r\nsix\r");
+  EXPECT_EQ(entries(), (std::vector<std::string>{"one", "two\nthree\n", "four\r five", "six\r"}));
+}
+
 TEST_F(ReadEntry, TheEndMayComeInsideALineOrAnEntry) {
   write("one\ntwo\\\nthree");
   EXPECT_EQ(entries(), (std::vector<std::string>{"one", "two\nthree"}));

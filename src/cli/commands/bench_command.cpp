@@ -23,7 +23,8 @@ constexpr const char* kFooter =
     "  depth       one sequence after so many tokens; bound: the bytes of a token (active weights, KDA states read and\n"
     "              written, latents) at full bandwidth, and then the attention over the past at its peak (bf16 or fp32)\n"
     "  sequences   several at once; the same bound, experts counted that were really asked\n"
-    "A list may be none. docs/performance.md says more.\n"
+    "A list may be none. What was not asked for is shortened, or left out, where the model has fewer positions. "
+    "docs/performance.md says more.\n"
     "\n"
     "Examples:\n"
     "  kilin bench\n"
@@ -33,6 +34,7 @@ constexpr const char* kFooter =
 struct Arguments {
   std::optional<std::string> model;
   BenchPlan plan;
+  BenchPlan::Defaulted defaulted;
   std::optional<uint64_t> seed;
   std::optional<std::string> past;
   EngineFlags engine;
@@ -83,15 +85,17 @@ void bench(const Context& context, const Arguments& args) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   const auto seconds = [start] { return std::chrono::duration<double>(Clock::now() - start).count(); };
-  const BenchPlan plan = args.finished_plan();
+  BenchPlan plan = args.finished_plan();
   EngineOptions options = args.engine.options();
-  options.max_sequences = plan.max_sequences();
-  options.pool_tokens = plan.pool_tokens();
   options.drive = EngineOptions::Drive::ByCaller;  // what is timed is the steps, one by one
 
   const InterruptGuard interrupts;
-  LoadedModel model = args.engine.load(context, model_path(context, args.model), interrupts);
+  LoadedModel model = args.engine.load(context, model_path(context, args.model), interrupts,
+                                       {.tokenizer = Need::Optional, .generation = Need::Optional});
+  plan.shorten(args.defaulted, model.config().model_max_length);
   plan.require_length(model.config().model_max_length);
+  options.max_sequences = plan.max_sequences();
+  options.pool_tokens = plan.pool_tokens();
   Engine engine(std::move(model), options);
   BenchReport report = {.engine = engine, .plan = plan, .load_s = seconds()};
   const uint64_t available = MemoryInfo::detect().available;
@@ -138,7 +142,14 @@ void add_bench(CLI::App& app, Context& context) {
   command->add_flag("--json", args->json, "Print one JSON object");
   args->engine.add_to(*command);
   add_unsigned(*command, "--seed", args->seed, "Seed of ids, of what is drawn, and of noise (default: 1)")->group("Running");
-  command->callback([&context, args] { context.run = [&context, args] { bench(context, *args); }; });
+  command->callback([&context, args, command] {
+    const auto is_default = [command](const char* option) { return command->count(option) == 0; };
+    args->defaulted = {.prompts = is_default("--prompt"),
+                       .depths = is_default("--depth"),
+                       .batches = is_default("--batch"),
+                       .generate = is_default("--generate")};
+    context.run = [&context, args] { bench(context, *args); };
+  });
 }
 
 }  // namespace kilin::cli

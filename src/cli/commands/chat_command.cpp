@@ -10,6 +10,7 @@
 #include "cli/commands/commands.h"
 #include "cli/context.h"
 #include "cli/options/engine_options.h"
+#include "cli/options/inputs.h"
 #include "cli/options/options.h"
 #include "cli/options/sampling_options.h"
 #include "cli/terminal/interrupt.h"
@@ -43,12 +44,14 @@ struct Arguments {
 /// fail in the end, for nobody was there to read it.
 class Chat {
  public:
-  Chat(const Context& context, InterruptGuard& interrupts, Engine& engine, GenerationParams params, const std::string& system)
+  Chat(const Context& context, InterruptGuard& interrupts, Engine& engine, GenerationParams params, const std::string& system,
+       Inputs inputs)
       : out_(context.out),
         err_(context.err),
         is_interactive_(isatty(STDIN_FILENO) == 1 && context.out.is_terminal()),
         conversation_(engine, std::move(params)),
-        interrupts_(interrupts) {
+        interrupts_(interrupts),
+        inputs_(std::move(inputs)) {
     conversation_.set_system(system);
   }
 
@@ -60,8 +63,8 @@ class Chat {
     for (bool was_interrupted = false;;) {
       interrupts_.forget();
       interrupts_.check();
-      decorate("\x1b[1m> \x1b[0m");
-      const LineReader::Result result = read_entry(lines, line, [this] { decorate("\x1b[1m. \x1b[0m"); });
+      decorate(styled(out_, Style::Bold, "> "));
+      const LineReader::Result result = read_entry(lines, line, [this] { decorate(styled(out_, Style::Bold, ". ")); });
       if (result == LineReader::Result::Interrupted) {
         interrupts_.check();
         decorate("\n");
@@ -90,7 +93,7 @@ class Chat {
   void decorate(std::string_view text) const {
     if (is_interactive_) out_.write(text);
   }
-  void note(std::string_view text) const { err_.print("kilin: {}\n", text); }
+  void note(std::string_view text) const { err_.print("kilin: {}\n", displayable(text)); }
 
   // Does what one entry wants. @returns false if that is to end.
   bool obey(const std::string& line) {
@@ -113,6 +116,7 @@ class Chat {
         if (entry.text.find_first_not_of(" \t\r\n") != std::string::npos) answer(entry.text);
         break;
       case ChatEntry::Kind::Save:
+        inputs_.require_other("/save", entry.text);
         conversation_.save(entry.text);
         note(fmt::format("{} messages kept in {}", conversation_.turns().size(), entry.text));
         break;
@@ -171,14 +175,19 @@ class Chat {
   bool all_went_well_ = true;
   Conversation conversation_;
   InterruptGuard& interrupts_;
+  Inputs inputs_;
 };
 
 void chat(const Context& context, const Arguments& args) {
   args.validate();
   EngineOptions options = args.engine.options();
+  const std::filesystem::path path = model_path(context, args.model);
+  Inputs inputs;
+  inputs.add_model(path);
+  inputs.add_standard_input();
   LoadedModel model = [&] {
     const InterruptGuard while_loading;
-    return args.engine.load(context, model_path(context, args.model), while_loading);
+    return args.engine.load(context, path, while_loading, {.generation = args.sampling.need_of_file()});
   }();
   const auto warning = model.files->foreign_chat_format(model.require_tokenizer());
   options.pool_tokens = args.context_tokens ? require_context(*args.context_tokens, model)
@@ -189,7 +198,7 @@ void chat(const Context& context, const Arguments& args) {
 
   Engine engine(std::move(model), options);
   InterruptGuard interrupts(InterruptGuard::CtrlC::Asks);
-  Chat talk(context, interrupts, engine, std::move(params), args.system.value_or(""));
+  Chat talk(context, interrupts, engine, std::move(params), args.system.value_or(""), std::move(inputs));
   // Not before: a tokeniser without the chat format's tokens is an error, which says the same.
   if (warning) context.err.print("kilin: {}\n", *warning);
   if (!talk.run()) throw FailureWasTold();

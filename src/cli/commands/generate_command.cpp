@@ -54,6 +54,12 @@ struct Arguments {
     }
     sampling.validate();
   }
+
+  LoadNeeds needs() const {
+    const bool is_greedy = sampling.temperature == 0.0;
+    return {.tokenizer = stop.empty() ? prompt.need_of_tokenizer() : Need::Required,
+            .generation = is_greedy || ignore_eos ? sampling.need_of_file() : Need::Required};
+  }
 };
 
 // As much as the prompt and its answer need, unless --ctx says otherwise; no more than the model was made for.
@@ -71,7 +77,7 @@ class Printer {
 
   void show_prompt(const std::string& text) const {
     if (args_.json || !context_.out.is_terminal()) return;
-    context_.out.print("\x1b[2m{}{}\x1b[0m", without_controls(text), args_.prompt.chat ? "\n" : "");
+    context_.out.write(styled(context_.out, Style::Dim, without_controls(text) + (args_.prompt.chat ? "\n" : "")));
   }
 
   void show_progress(const Request& request) {
@@ -124,7 +130,7 @@ void generate(const Context& context, Arguments& args) {
 
   const InterruptGuard interrupts;
   const Clock::time_point start = Clock::now();
-  LoadedModel model = args.engine.load(context, model_path(context, args.model), interrupts);
+  LoadedModel model = args.engine.load(context, model_path(context, args.model), interrupts, args.needs());
   const std::vector<int32_t> prompt = args.prompt.encode(model);
   if (args.prompt.chat)
     if (const auto warning = model.files->foreign_chat_format(*model.tokenizer)) context.err.print("kilin: {}\n", *warning);

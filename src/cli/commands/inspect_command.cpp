@@ -9,6 +9,7 @@
 #include "cli/context.h"
 #include "cli/options/options.h"
 #include "cli/report/inspection.h"
+#include "cli/report/json_line.h"
 #include "core/error.h"
 
 namespace kilin::cli {
@@ -21,9 +22,7 @@ struct Arguments {
   bool all = false, json = false;
 };
 
-void write(const Output& out, const nlohmann::ordered_json& json) {
-  out.write(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-}
+void write(const Output& out, const nlohmann::ordered_json& json) { out.write(json_line(json)); }
 
 void inspect_layer(const Context& context, const Arguments& arguments, const std::filesystem::path& path) {
   ThreadPool pool(thread_count(arguments.threads));

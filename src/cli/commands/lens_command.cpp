@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "inside/lens/lens.h"
+#include "text/utf8.h"
 
 namespace kilin::cli {
 
@@ -43,19 +44,24 @@ struct Arguments {
 // "tiny" for "models/tiny/", "Q4.gguf" for "there/Q4.gguf".
 std::string name_of(const std::filesystem::path& model) {
   const std::filesystem::path whole = std::filesystem::absolute(model).lexically_normal();
-  return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+  return replace_broken_utf8((whole.has_filename() ? whole : whole.parent_path()).filename().string());
 }
 
 void write_page(const Context& context, Arguments& args) {
   EngineOptions options = args.engine.options();
   options.pool_tokens = 1;  // a trace brings memory of its own
-  args.prompt.resolve();
+  const std::filesystem::path path = model_path(context, args.model);
   const std::string out = args.out.value_or(kDefaultFile);
+  Inputs inputs;
+  inputs.add_model(path);
+  args.prompt.add_to(inputs);
+  if (out != "-") inputs.require_other("--out", out);
+  args.prompt.resolve();
   std::optional<AtomicFile> file;
   if (out != "-") file.emplace(out);  // a place that can't be written to is told before the weights are read
 
   const InterruptGuard interrupts;
-  Engine engine(args.engine.load(context, model_path(context, args.model), interrupts), options);
+  Engine engine(args.engine.load(context, path, interrupts, {args.prompt.need_of_tokenizer(), Need::Optional}), options);
   const LoadedModel& model = engine.loaded();
   const std::vector<int32_t> ids = args.prompt.encode(model);
   LensOptions lens_options;
@@ -76,7 +82,7 @@ void write_page(const Context& context, Arguments& args) {
   if (!file) return context.out.write(page);
   file->write(page);
   file->commit();
-  context.err.print("{}: {} token{}, {} layers, {}\n", out, ids.size(), ids.size() == 1 ? "" : "s",
+  context.err.print("{}: {} token{}, {} layers, {}\n", displayable(out), ids.size(), ids.size() == 1 ? "" : "s",
                     engine.config().num_hidden_layers, human_bytes(page.size()));
 }
 

@@ -32,9 +32,14 @@ struct Arguments {
 
 void write_logits(const Context& context, Arguments& args) {
   EngineOptions options = args.engine.options();
+  const std::filesystem::path path = model_path(context, args.model);
+  Inputs inputs;
+  inputs.add_model(path);
+  args.prompt.add_to(inputs);
+  inputs.require_other("--out", *args.out);
   args.prompt.resolve();
   const InterruptGuard interrupts;
-  LoadedModel model = args.engine.load(context, model_path(context, args.model), interrupts);
+  LoadedModel model = args.engine.load(context, path, interrupts, {args.prompt.need_of_tokenizer(), Need::Optional});
   const std::vector<int32_t> ids = args.prompt.encode(model);
   options.pool_tokens = ids.size();
 
@@ -49,7 +54,7 @@ void write_logits(const Context& context, Arguments& args) {
     });
   }
   file.commit();
-  context.err.print("{}: float32 [{}, {}]\n", *args.out, ids.size(), engine.config().vocab_size);
+  context.err.print("{}: float32 [{}, {}]\n", displayable(*args.out), ids.size(), engine.config().vocab_size);
 }
 
 }  // namespace

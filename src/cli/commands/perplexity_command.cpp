@@ -9,11 +9,13 @@
 #include "cli/commands/commands.h"
 #include "cli/context.h"
 #include "cli/options/engine_options.h"
+#include "cli/options/inputs.h"
 #include "cli/options/options.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/progress.h"
 #include "core/file.h"
 #include "inside/perplexity/text_score.h"
+#include "text/utf8.h"
 
 namespace kilin::cli {
 
@@ -87,15 +89,23 @@ NpyMatrix open_base(const std::string& file, size_t predictions, size_t vocab_si
 
 void measure(const Context& context, const Arguments& args) {
   EngineOptions options = args.engine.options();
-  const std::string text = read_file(*args.file);
+  const std::filesystem::path path = model_path(context, args.model);
+  if (args.save_logits) {
+    Inputs inputs;
+    inputs.add_model(path);
+    inputs.add(*args.file);
+    if (args.kl_base) inputs.add(*args.kl_base);
+    inputs.require_other("--save-logits", *args.save_logits);
+  }
+  const std::string text = read_utf8(*args.file);
   const InterruptGuard interrupts;
-  LoadedModel model = args.engine.load(context, model_path(context, args.model), interrupts);
+  LoadedModel model = args.engine.load(context, path, interrupts, {.generation = Need::Optional});
   const std::vector<int32_t> ids = model.require_tokenizer().encode(text);
   if (ids.size() < 2)
     raise(ErrorCode::InvalidArgument, "--file {} has {} tokens; expected at least 2, so that one can be predicted", *args.file,
           ids.size());
   const size_t predictions = ids.size() - 1, vocab_size = model.config().vocab_size;
-  const size_t window = args.window.value_or(kDefaultWindow);
+  const size_t window = args.window.value_or(std::min(kDefaultWindow, model.config().model_max_length));
   if (window > model.config().model_max_length)
     raise(ErrorCode::InvalidArgument, "--window is {}; expected 1 to {}, the model_max_length of {}", window,
           model.config().model_max_length, model.path().string());
@@ -120,6 +130,8 @@ void measure(const Context& context, const Arguments& args) {
       if (base) {
         base->read(prediction, base_row);
         const Prediction stored(base_row);
+        if (!stored.is_distribution())
+          raise(ErrorCode::Corrupt, "--kl-base {}: the logits of prediction {} hold no number", *args.kl_base, prediction);
         report.base->add(stored.surprise(next));
         report.divergence.add(stored, own);
       }
@@ -144,7 +156,8 @@ void add_perplexity(CLI::App& app, Context& context) {
   const auto args = std::make_shared<Arguments>();
   add_model(*command, args->model);
   add_text(*command, "--file", "FILE", "a text file", args->file, "The text: UTF-8")->required();
-  add_unsigned(*command, "--window", args->window, fmt::format("Tokens read in one go (default: {})", kDefaultWindow),
+  add_unsigned(*command, "--window", args->window,
+               fmt::format("Tokens read in one go (default: {}, or the model's length if that is less)", kDefaultWindow),
                {.min = 1});
   add_text(*command, "--kl-base", "FILE", "a .npy file", args->kl_base, "Stored logits to compare with");
   add_text(*command, "--save-logits", "FILE", "the file to write", args->save_logits, "Write the logits of every prediction");

@@ -9,12 +9,15 @@
 
 #include "cli/commands/commands.h"
 #include "cli/context.h"
+#include "cli/options/inputs.h"
 #include "cli/options/options.h"
 #include "cli/report/figures.h"
+#include "cli/report/json_line.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/progress.h"
 #include "core/error.h"
 #include "loading/export_source.h"
+#include "text/utf8.h"
 
 namespace kilin::cli {
 
@@ -38,11 +41,11 @@ struct Arguments {
   bool force = false, kilin_only = false, json = false;
 };
 
-void check_target(const GgufExport& gguf, const fs::path& out, bool force) {
+void check_target(const fs::path& source, const fs::path& out, bool force) {
+  Inputs inputs;
+  inputs.add_model(source);
+  inputs.require_other("DST", out);
   std::error_code ignored;
-  for (const fs::path& file : gguf.source_files())
-    if (fs::equivalent(file, out, ignored))
-      raise(ErrorCode::InvalidArgument, "DST is {}, which is read as SRC; expected another file", out.string());
   if (!force && fs::exists(out, ignored))
     raise(ErrorCode::InvalidArgument, "{}: is there already; --force replaces it", out.string());
 }
@@ -52,7 +55,8 @@ GgufExportOptions export_options(const Arguments& args) {
   if (*args.type != kPlain) options.type = parse_quant_type(*args.type);
   if (args.rounding == "nearest") options.rounding = Rounding::Nearest;
   if (args.kilin_only) options.readers = GgufReaders::KilinOnly;
-  options.name = args.name.value_or(fs::absolute(*args.source).lexically_normal().stem().string());
+  if (args.name) require_utf8(*args.name, "--name");
+  options.name = args.name.value_or(replace_broken_utf8(fs::absolute(*args.source).lexically_normal().stem().string()));
   return options;
 }
 
@@ -61,7 +65,7 @@ void quantize(const Context& context, const Arguments& args) {
   const auto files = ModelFiles::open(*args.source);
   const auto start = std::chrono::steady_clock::now();
   const GgufExport gguf(export_source(*files), export_options(args));
-  check_target(gguf, out, args.force);
+  check_target(*args.source, out, args.force);
   uint64_t parameters = 0;
   for (const auto& tensor : gguf.tensors()) parameters += tensor.shape.elements();
   {
@@ -85,9 +89,9 @@ void quantize(const Context& context, const Arguments& args) {
                                          {"bits_per_weight", bits},
                                          {"seconds", seconds},
                                          {"threads", thread_count(args.threads)}};
-    context.out.write(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    context.out.write(json_line(json));
   } else {
-    context.out.print("{}: {}, {} tensors, {} ({:.2f} bits a weight), {:.1f} s\n", out.string(), *args.type,
+    context.out.print("{}: {}, {} tensors, {} ({:.2f} bits a weight), {:.1f} s\n", displayable(out.string()), *args.type,
                       gguf.tensors().size(), human_bytes(bytes), bits, seconds);
   }
 }

@@ -9,8 +9,10 @@
 
 #include "cli/commands/commands.h"
 #include "cli/context.h"
+#include "cli/options/inputs.h"
 #include "cli/options/options.h"
 #include "cli/report/figures.h"
+#include "cli/report/json_line.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/progress.h"
 #include "config/model_config.h"
@@ -62,6 +64,10 @@ SyntheticCheckpoint checkpoint_of(const Arguments& arguments) {
 void synthesize(const Context& context, const Arguments& arguments) {
   const SyntheticCheckpoint checkpoint = checkpoint_of(arguments);
   validate(arguments);
+  Inputs inputs;
+  inputs.add_model(*arguments.config);
+  if (arguments.tokenizer) inputs.add_model(*arguments.tokenizer);
+  inputs.require_other_in("OUT", *arguments.out);
   const auto start = std::chrono::steady_clock::now();
   SyntheticCheckpoint::Size size;
   {
@@ -84,10 +90,10 @@ void synthesize(const Context& context, const Arguments& arguments) {
                                          {"parameters", size.parameters},
                                          {"bytes", size.bytes},
                                          {"seconds", rounded(seconds)}};
-    context.out.write(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    context.out.write(json_line(json));
     return;
   }
-  context.out.print("{}: {} tensors, {} parameters, {} in {:.1f} s\n", *arguments.out, with_commas(size.tensors),
+  context.out.print("{}: {} tensors, {} parameters, {} in {:.1f} s\n", displayable(*arguments.out), with_commas(size.tensors),
                     with_commas(size.parameters), human_bytes(size.bytes), seconds);
 }
 

@@ -68,7 +68,7 @@ std::vector<std::string> pieces_of(const Tokenizer& tokenizer, const std::vector
 }
 
 void decode(const Context& context, const Tokenizer& tokenizer, const Arguments& args) {
-  const std::vector<int32_t> ids = parse_ids("--ids", *args.ids);
+  const std::vector<int32_t> ids = read_ids("--ids", *args.ids);
   tokenizer.require_tokens(ids);
   const std::string text = replace_broken_utf8(tokenizer.decode(ids));
   if (args.json)
@@ -78,7 +78,6 @@ void decode(const Context& context, const Tokenizer& tokenizer, const Arguments&
 }
 
 void encode(const Context& context, const Tokenizer& tokenizer, const Arguments& args, const std::string& text) {
-  require_utf8(text, "the text");
   const std::vector<int32_t> ids = args.special ? tokenizer.encode_with_specials(text) : tokenizer.encode(text);
   const std::vector<std::string> pieces = pieces_of(tokenizer, ids);
   if (args.json) {
@@ -128,7 +127,15 @@ std::shared_ptr<const Tokenizer> load_tokenizer(const Context& context, const Ar
   const auto files = ModelFiles::open(model_path(context, args.model));
   auto tokenizer = files->tokenizer();
   if (!tokenizer) files->raise_no_tokenizer();
-  if (files->has_config()) require_fit(*tokenizer, files->config());
+  const auto config = [&]() -> std::optional<ModelConfig> {
+    try {
+      if (files->has_config()) return files->config();
+    } catch (const Error& error) {
+      context.err.print("kilin: {}; it is not used here\n", displayable(error.what()));
+    }
+    return std::nullopt;
+  }();
+  if (config) require_fit(*tokenizer, *config);
   return tokenizer;
 }
 
@@ -140,8 +147,13 @@ void tokenize(const Context& context, const Arguments& args) {
   if (args.jsonl) return encode_lines(context, tokenizer);
   std::vector<std::string> texts = args.texts;
   if (args.text) texts.insert(texts.begin(), *args.text);
-  if (texts.empty()) texts.push_back(read_all(STDIN_FILENO));
-  for (const std::string& text : texts) encode(context, tokenizer, args, text == "-" ? read_all(STDIN_FILENO) : text);
+  if (texts.empty()) texts.emplace_back("-");
+  for (std::string& text : texts) {
+    const bool is_typed = text != "-";
+    if (!is_typed) text = read_all(STDIN_FILENO);
+    require_utf8(text, is_typed ? "the text" : "standard input");
+    encode(context, tokenizer, args, text);
+  }
 }
 
 }  // namespace
@@ -156,8 +168,7 @@ void add_tokenize(CLI::App& app, Context& context) {
   command->add_flag("--special", args->special, "Names of special tokens in the text become these tokens");
   command->add_flag("--jsonl", args->jsonl, R"(Read lines {"text": TEXT, "special": BOOL}, write lines {"ids": [...]})");
   command->add_flag("--decode", args->decode, "Turn --ids into text");
-  add_text(*command, "--ids", "IDS", "token ids with commas between, as in 5,17,9", args->ids,
-           "Token ids for --decode: 5,17,9");
+  add_ids(*command, args->ids, "Token ids for --decode: 5,17,9");
   command->add_flag("--json", args->json, "Print one JSON object a text");
   constexpr const char* kGroup = "Taken as by generate and logits; without effect here";
   args->engine.add_to(*command, kGroup);

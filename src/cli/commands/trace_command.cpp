@@ -1,6 +1,7 @@
 // kilin trace: inner values of a pass, as NumPy files.
 #include <CLI/App.hpp>
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +11,7 @@
 #include "cli/options/engine_options.h"
 #include "cli/options/options.h"
 #include "cli/options/prompt_options.h"
+#include "cli/report/json_line.h"
 #include "cli/terminal/interrupt.h"
 #include "core/error.h"
 #include "inside/trace/trace.h"
@@ -65,13 +67,18 @@ void list_values(const Context& context, const Arguments& args) {
     auto values = nlohmann::ordered_json::array();
     for (const OfferedValue& o : offered)
       values.push_back({{"name", o.name}, {"shape", o.shape}, {"writable", o.writable}, {"staged", o.staged}});
-    context.out.write(nlohmann::ordered_json({{"values", values}}).dump() + "\n");
+    context.out.write(json_line({{"values", values}}));
     return;
   }
   Page page;
   for (const OfferedValue& o : offered)
     page.print("{:<52}{}{}{}\n", o.name, o.shape, o.writable ? "" : "  read only", o.staged ? "  staged" : "");
   context.out.write(page.text());
+}
+
+bool holds_nan(const Tensor& tensor) {
+  if (tensor.dtype() != DType::f32) return false;
+  return std::any_of(tensor.as<float>(), tensor.as<float>() + tensor.elements(), [](float x) { return std::isnan(x); });
 }
 
 std::string file_type(DType dtype) { return dtype == DType::i32 ? "int32" : "float32"; }
@@ -81,16 +88,24 @@ void write_values(const Context& context, Arguments& args) {
   if (saves.empty()) raise(ErrorCode::InvalidArgument, "there is nothing to do; expected --save NAME=FILE or --list");
   EngineOptions options = args.engine.options();
   options.pool_tokens = 1;  // a trace brings memory of its own
-  args.prompt.resolve();
   const std::filesystem::path path = model_path(context, args.model);
+  Inputs inputs;
+  inputs.add_model(path);
+  args.prompt.add_to(inputs);
+  for (const Save& save : saves) inputs.require_other("--save", save.file);
+  args.prompt.resolve();
   const std::vector<BlockKind> blocks = block_kinds(ModelFiles::open(path)->config());
   for (const Save& save : saves) find_site(save.name, blocks);  // before the weights are read
 
   const InterruptGuard interrupts;
-  Engine engine(args.engine.load(context, path, interrupts), options);
+  Engine engine(args.engine.load(context, path, interrupts, {args.prompt.need_of_tokenizer(), Need::Optional}), options);
   const std::vector<int32_t> ids = args.prompt.encode(engine.loaded());
+  // As generate: no more than there is room for. The last one is not fed.
+  const size_t room = engine.config().model_max_length - std::min(ids.size() - 1, engine.config().model_max_length);
   Trace trace(engine, {{ids}},
-              {.new_tokens = args.new_tokens.value_or(0), .sampling = {}, .on_token = {}, .poll = [&] { interrupts.check(); }});
+              {.new_tokens = std::min<size_t>(args.new_tokens.value_or(0), room), .sampling = {}, .on_token = {}, .poll = [&] {
+                 interrupts.check();
+               }});
   std::vector<std::shared_ptr<const SavedValue>> values;
   values.reserve(saves.size());
   for (const Save& save : saves) values.push_back(trace.save(save.name, args.step.value_or(0)));
@@ -110,11 +125,14 @@ void write_values(const Context& context, Arguments& args) {
                          {"dtype", file_type(tensor.dtype())},
                          {"shape", std::vector<size_t>(tensor.shape().begin(), tensor.shape().end())}});
     else
-      context.err.print("{}: {} {}\n", saves[i].file, file_type(tensor.dtype()), to_string(tensor.shape()));
+      context.err.print("{}: {} {}\n", displayable(saves[i].file), file_type(tensor.dtype()), to_string(tensor.shape()));
   }
-  if (args.json)
-    context.out.write(nlohmann::ordered_json({{"ids", ids}, {"output_ids", result.output_ids[0]}, {"saved", written}}).dump() +
-                      "\n");
+  if (args.json) context.out.write(json_line({{"ids", ids}, {"output_ids", result.output_ids[0]}, {"saved", written}}));
+  // After they were written: whoever looks for the fault wants to see them.
+  for (const auto& value : values)
+    if (holds_nan(value->of(0)))
+      raise(ErrorCode::Corrupt, "{} of step {} holds NaN; kilin verify looks for broken weights", value->name(),
+            value->moment().step);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "cli/commands/commands.h"
 #include "cli/context.h"
 #include "cli/options/options.h"
+#include "cli/report/json_line.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/progress.h"
 #include "core/error.h"
@@ -29,8 +30,9 @@ struct Arguments {
 
 void print(const Output& out, const Check& check) {
   const std::string outcome = check.outcome == Outcome::Failed ? "FAILED" : std::string(to_string(check.outcome));
-  out.print("{:<8} {:<20} {}\n", outcome, check.name, check.summary);
-  for (size_t i = 0; i < std::min(check.details.size(), kDetailsShown); ++i) out.print("{:29} {}\n", "", check.details[i]);
+  out.print("{:<8} {:<20} {}\n", outcome, check.name, displayable(check.summary));
+  for (size_t i = 0; i < std::min(check.details.size(), kDetailsShown); ++i)
+    out.print("{:29} {}\n", "", displayable(check.details[i]));
   if (check.details.size() > kDetailsShown) out.print("{:29} and {} more\n", "", check.details.size() - kDetailsShown);
 }
 
@@ -92,7 +94,7 @@ void verify(const Context& context, const Arguments& arguments) {
                    listener);
   if (arguments.json) {
     const nlohmann::ordered_json json = {{"model", path.string()}, {"ok", all_good(checks)}, {"checks", to_json(checks)}};
-    context.out.write(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    context.out.write(json_line(json));
   }
   if (!all_good(checks))
     raise(ErrorCode::Corrupt, "{}: {} of {} checks failed", path.string(),

@@ -54,9 +54,10 @@ size_t require_context(uint64_t ctx, const LoadedModel& model) {
   return ctx;
 }
 
-LoadedModel EngineFlags::load(const Context& context, const std::filesystem::path& path,
-                              const InterruptGuard& interrupts) const {
+LoadedModel EngineFlags::load(const Context& context, const std::filesystem::path& path, const InterruptGuard& interrupts,
+                              const LoadNeeds& needs) const {
   LoadOptions load;
+  load.needs = needs;
   load.threads = thread_count(threads);
   if (quantize) load.quantize = parse_quant_type(*quantize);
   if (pack_cache) load.pack_cache = PackPlacement::parse(*pack_cache);
@@ -68,9 +69,10 @@ LoadedModel EngineFlags::load(const Context& context, const std::filesystem::pat
   };
   LoadedModel model = LoadedModel::load(path, load);
   packing.erase();
+  for (const std::string& warning : model.warnings) context.err.print("kilin: {}; it is not used here\n", displayable(warning));
   if (!model.new_pack_file.empty())
     context.err.print("kilin: packed weights were left in {} for the next time (--pack-cache off keeps them in memory)\n",
-                      model.new_pack_file.string());
+                      displayable(model.new_pack_file.string()));
   return model;
 }
 

@@ -34,7 +34,9 @@ struct EngineFlags {
 
   /// Loads a model, with a bar where that takes long, and a line where packed weights were left for the next time.
   /// @throws InvalidArgument as options; as LoadedModel::load, and as InterruptGuard::check
-  LoadedModel load(const Context& context, const std::filesystem::path& path, const InterruptGuard& interrupts) const;
+  /// Warns of broken files that are not needed.
+  LoadedModel load(const Context& context, const std::filesystem::path& path, const InterruptGuard& interrupts,
+                   const LoadNeeds& needs) const;
 };
 
 /// The context that `--ctx` asks for. @throws InvalidArgument if the model was not made for so much

@@ -1,6 +1,7 @@
 #include "cli/options/options.h"
 
 #include <fmt/ranges.h>
+#include <unistd.h>
 #include <CLI/App.hpp>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <limits>
 
 #include "cli/context.h"
+#include "cli/terminal/input.h"
 #include "core/cpu_info.h"
 #include "core/error.h"
 #include "engine/engine.h"
@@ -37,6 +39,39 @@ std::string long_name(const std::string& name) { return name.substr(name.rfind('
 // "f32, bf16 or q8"
 std::string either_of(const std::vector<std::string>& words) {
   return fmt::format("{} or {}", fmt::join(words.begin(), words.end() - 1, ", "), words.back());
+}
+
+// What a file or a pipe holds: "5,17,9", "5 17 9", lines, or "[5, 17, 9]".
+std::vector<int32_t> parse_many_ids(std::string_view text, const std::string& source) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const auto skip_space = [&text] { text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size())); };
+  const auto skip = [&](char c) {
+    skip_space();
+    if (!text.starts_with(c)) return false;
+    text.remove_prefix(1);
+    skip_space();
+    return true;
+  };
+  std::vector<int32_t> ids;
+  const bool in_brackets = skip('[');
+  for (bool more = true; more;) {
+    int32_t id = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+    const auto read = static_cast<size_t>(end - text.data());
+    const bool ends = read == text.size() || (std::string(kSpace) + ",]").find(text[read]) != std::string::npos;
+    if (error != std::errc() || !ends)
+      raise(ErrorCode::InvalidArgument, "{}: id {} is {}; expected token ids with commas or white space between", source,
+            ids.size() + 1,
+            text.empty() ? "missing" : fmt::format("'{}'", printable(text.substr(0, text.find_first_of(" \t\r\n,]", 1)))));
+    ids.push_back(id);
+    text.remove_prefix(read);
+    const bool comma = skip(',');
+    more = comma || (!text.empty() && !text.starts_with(']'));
+  }
+  if (in_brackets && !skip(']')) raise(ErrorCode::InvalidArgument, "{}: expected ']' after {} ids", source, ids.size());
+  if (!text.empty())
+    raise(ErrorCode::InvalidArgument, "{}: '{}' stands after {} ids; expected the end", source, printable(text), ids.size());
+  return ids;
 }
 
 template <typename Assign>
@@ -103,6 +138,18 @@ std::vector<int32_t> parse_ids(std::string_view option, std::string_view text) {
     begin = end + 1;
   }
   return ids;
+}
+
+std::vector<int32_t> read_ids(std::string_view option, const std::string& value) {
+  if (value == "-") return parse_many_ids(read_all(STDIN_FILENO), "standard input");
+  if (!value.starts_with('@')) return parse_ids(option, value);
+  const std::string file = value.substr(1);
+  return parse_many_ids(read_whole(file), file);
+}
+
+CLI::Option* add_ids(CLI::App& app, std::optional<std::string>& target, const std::string& description) {
+  return add_text(app, "--ids", "IDS", "token ids with commas between, as in 5,17,9", target,
+                  description + "; @FILE: those of a file; -: of standard input");
 }
 
 CLI::Option* add_unsigned(CLI::App& app, const std::string& name, size_t& target, const std::string& description, Range range) {

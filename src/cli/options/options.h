@@ -38,6 +38,11 @@ size_t thread_count(const std::optional<uint64_t>& threads);
 /// "5,17,9": token ids with commas between. @throws InvalidArgument naming the whole, the piece that is none and its place
 std::vector<int32_t> parse_ids(std::string_view option, std::string_view text);
 
+/// Token ids as --ids takes them: on the command line as above; "@FILE": those of a file; "-": those of standard input. There
+/// commas, white space or both stand between them, and brackets may stand around them.
+/// @throws InvalidArgument naming the piece that is none and its place; NotFound, Io
+std::vector<int32_t> read_ids(std::string_view option, const std::string& value);
+
 // CLI11's own numbers read octal and pass overflow in silence, so values go through the functions above. The target must
 // outlive the parse. `name` is as CLI11 wants it: "-n,--max-tokens".
 CLI::Option* add_unsigned(CLI::App& app, const std::string& name, size_t& target, const std::string& description,
@@ -51,6 +56,9 @@ CLI::Option* add_number(CLI::App& app, const std::string& name, std::optional<do
 /// A text that is not empty. @param type what help calls it: "FILE". @param expected for the refusal of an empty one
 CLI::Option* add_text(CLI::App& app, const std::string& name, const char* type, const std::string& expected,
                       std::optional<std::string>& target, const std::string& description);
+
+/// --ids IDS, for read_ids.
+CLI::Option* add_ids(CLI::App& app, std::optional<std::string>& target, const std::string& description);
 
 /// One of some words, at least two.
 CLI::Option* add_choice(CLI::App& app, const std::string& name, const std::vector<std::string>& words,

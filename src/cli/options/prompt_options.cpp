@@ -14,13 +14,18 @@ namespace kilin::cli {
 
 void PromptFlags::add_text_and_ids_to(CLI::App& app) {
   app.add_option("-p,--prompt", text, "The text to go on with; -: standard input, as it is")->type_name("TEXT");
-  add_text(app, "--ids", "IDS", "token ids with commas between, as in 5,17,9", ids, "The prompt as token ids: 5,17,9");
+  add_ids(app, ids, "The prompt as token ids: 5,17,9");
   app.add_flag("--special", special, "Names of special tokens in the text become these tokens");
 }
 
 void PromptFlags::add_chat_to(CLI::App& app) {
   app.add_flag("--chat", chat, "The text is a user's message, to be answered");
   add_text(app, "--system", "TEXT", "a message", system, "With --chat: the system message before it");
+}
+
+void PromptFlags::add_to(Inputs& inputs) const {
+  if (text == "-" || ids == "-") inputs.add_standard_input();
+  if (ids && ids->starts_with('@')) inputs.add(ids->substr(1));
 }
 
 void PromptFlags::resolve() {
@@ -30,13 +35,15 @@ void PromptFlags::resolve() {
   if (ids) {
     if (chat || special)
       raise(ErrorCode::InvalidArgument, "--ids is taken as it is; {} needs -p TEXT", chat ? "--chat" : "--special");
-    parsed_ids_ = parse_ids("--ids", *ids);
+    parsed_ids_ = read_ids("--ids", *ids);
     return;
   }
   if (chat && special)
     raise(ErrorCode::InvalidArgument, "--chat writes special tokens itself, and those in a message stay text: no --special");
-  if (*text == "-") text = read_all(STDIN_FILENO);
-  require_utf8(*text, "the prompt");
+  const bool is_typed = *text != "-";
+  if (!is_typed) text = read_all(STDIN_FILENO);
+  require_utf8(*text, is_typed ? "--prompt" : "standard input");
+  if (system) require_utf8(*system, "--system");
   if (text->empty()) raise(ErrorCode::InvalidArgument, "the prompt is empty; expected at least one character");
 }
 

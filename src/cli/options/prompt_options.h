@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/options/inputs.h"
 #include "loading/loaded_model.h"
 
 namespace CLI {
@@ -26,7 +27,13 @@ struct PromptFlags {
 
   bool given() const { return text || ids; }
 
-  /// Reads standard input if the text is "-", and checks what can be checked without a model. @throws InvalidArgument, Io
+  /// Ids need no tokenizer.
+  Need need_of_tokenizer() const { return ids ? Need::Optional : Need::Required; }
+  /// What resolve() reads. @pre it was not called yet
+  void add_to(Inputs& inputs) const;
+
+  /// Reads standard input if text or ids are "-", the file if ids are "@FILE", and checks what can be checked without a model.
+  /// @throws InvalidArgument, Io
   void resolve();
 
   /// The prompt as token ids. @pre resolve() was called. @throws InvalidArgument; NotFound for text without a tokenizer

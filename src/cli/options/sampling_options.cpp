@@ -40,6 +40,11 @@ void SamplingFlags::validate() const {
   params.validate(kOptionNames);
 }
 
+Need SamplingFlags::need_of_file() const {
+  const bool says_all = temperature && top_k && top_p && min_p && repetition_penalty;
+  return temperature == 0.0 || says_all ? Need::Optional : Need::Required;
+}
+
 SamplingParams SamplingFlags::params(const GenerationConfig& config, const std::filesystem::path& file) const {
   SamplingParams params = default_sampling(config, file);
   overlay(*this, params);

@@ -7,6 +7,7 @@
 
 #include "config/generation_config.h"
 #include "engine/sampler.h"
+#include "loading/loaded_model.h"
 
 namespace CLI {
 class App;
@@ -26,6 +27,9 @@ struct SamplingFlags {
 
   /// Checks what was given, before any model is loaded. @throws InvalidArgument
   void validate() const;
+
+  /// Whether generation_config.json has a say. Where nothing is drawn it has none.
+  Need need_of_file() const;
 
   /// Without --seed, and with anything to draw, the seed is a random one.
   /// @param file names `config` in errors. @throws Corrupt for values of `config` that can't be meant; InvalidArgument

@@ -116,7 +116,7 @@ std::string BenchReport::json() const {
                    {"planned_state_bytes", engine.plan().states},
                    {"planned_latent_bytes", engine.plan().latents},
                    {"planned_workspace_bytes", engine.plan().workspace}};
-  return all.dump();
+  return all.dump(-1, ' ', false, decltype(all)::error_handler_t::replace);
 }
 
 }  // namespace kilin::cli

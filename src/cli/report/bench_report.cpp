@@ -38,7 +38,7 @@ double BenchReport::experts_per_layer(const BenchRow& row) const {
 
 std::string BenchReport::opening() const {
   Page page;
-  page.print("model       {}: {} layers, {} GB of weights{}\n", engine.loaded().path().string(),
+  page.print("model       {}: {} layers, {} GB of weights{}\n", displayable(engine.loaded().path().string()),
              engine.config().num_hidden_layers, digits(static_cast<double>(engine.loaded().weight_bytes()) / kGiga),
              engine.loaded().has_panels() ? ", packed" : "");
   page.print("running     {} threads, {}, activations {}, latents {}; {} repeats, seed {}\n", engine.threads(),

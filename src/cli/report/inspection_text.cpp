@@ -116,7 +116,7 @@ std::string in_short(const Inspection& inspection) {
 
 std::string Inspection::text(Alike alike) const {
   Page out;
-  out.print("model       {}\n", path.string());
+  out.print("model       {}\n", displayable(path.string()));
   print_config(out, config);
   print_presence(out, inventory);
   out.print("\n");

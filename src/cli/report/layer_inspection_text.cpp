@@ -66,7 +66,7 @@ std::string LayerInspection::text(Alike alike) const {
     if (is_new) lines.push_back({.name = name, .tensor = &tensor});
     if (tensor.presence == Presence::Stored && tensor.fault.empty()) lines[at->second].add(statistics, tensor.parameters());
   }
-  out.print("layer {} of {}: {}, {}\n\n", layer, path.string(), name_of(attention), name_of(feed_forward));
+  out.print("layer {} of {}: {}, {}\n\n", layer, displayable(path.string()), name_of(attention), name_of(feed_forward));
   out.print("{:<58} {:<6} {:<16} {:>10} {:>10} {:>10} {:>10}\n", "tensor", "dtype", "shape", "min", "max", "mean", "rms");
   for (const Line& line : lines) print_line(out, line);
   out.print("\n");

@@ -1,5 +1,6 @@
 #include "cli/terminal/input.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -12,8 +13,8 @@ namespace kilin::cli {
 
 namespace {
 
-// Appends what can be read now. @returns false at the end
-bool read_some(int descriptor, std::string& into) {
+// Appends what can be read now. @param name of what is read. @returns false at the end
+bool read_some(int descriptor, std::string& into, const std::string& name = "standard input") {
   std::array<char, 65536> bytes;
   for (;;) {
     const ssize_t got = read(descriptor, bytes.data(), bytes.size());
@@ -21,7 +22,7 @@ bool read_some(int descriptor, std::string& into) {
       into.append(bytes.data(), static_cast<size_t>(got));
       return got > 0;
     }
-    if (errno != EINTR) raise_errno("standard input");
+    if (errno != EINTR) raise_errno(name);
   }
 }
 
@@ -30,6 +31,20 @@ bool read_some(int descriptor, std::string& into) {
 std::string read_all(int descriptor) {
   std::string text;
   while (read_some(descriptor, text)) {
+  }
+  return text;
+}
+
+std::string read_whole(const std::filesystem::path& file) {
+  struct Descriptor {
+    int fd;
+    ~Descriptor() { close(fd); }
+  };
+  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) raise_errno(file.string());
+  const Descriptor descriptor{fd};
+  std::string text;
+  while (read_some(fd, text, file.string())) {
   }
   return text;
 }
@@ -52,6 +67,7 @@ LineReader::Result LineReader::next(std::string& line) {
     if (newline != std::string::npos || (ended_ && begin_ < buffer_.size())) {
       line.assign(buffer_, begin_, newline == std::string::npos ? newline : newline - begin_);
       begin_ = newline == std::string::npos ? buffer_.size() : newline + 1;
+      if (newline != std::string::npos && line.ends_with('\r')) line.pop_back();
       return is_terminal_ && line.size() >= kMostTyped ? Result::Cut : Result::Line;
     }
     if (ended_) return Result::End;

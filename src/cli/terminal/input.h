@@ -1,6 +1,7 @@
 // Standard input: whole, or line by line in a way that Ctrl-C can interrupt.
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 namespace kilin::cli {
@@ -8,7 +9,10 @@ namespace kilin::cli {
 /// Everything that a descriptor gives. @throws Error(Io)
 std::string read_all(int descriptor);
 
-/// Lines without their newline; the last one may lack it.
+/// Everything that a file gives; it may be a pipe, for which this waits. @throws NotFound, Io
+std::string read_whole(const std::filesystem::path& file);
+
+/// Lines without their end, LF or CRLF; the last one may lack it.
 class LineReader {
  public:
   enum class Result {

@@ -1,16 +1,31 @@
 #include "cli/terminal/output.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 
 namespace kilin::cli {
 
+namespace {
+
+std::string_view environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string_view() : value;
+}
+
+}  // namespace
+
 Output::Output(int descriptor, OnFailure on_failure)
-    : descriptor_(descriptor), on_failure_(on_failure), is_terminal_(isatty(descriptor) == 1) {}
+    : descriptor_(descriptor),
+      on_failure_(on_failure),
+      is_terminal_(isatty(descriptor) == 1),
+      can_erase_(is_terminal_ && !environment("TERM").empty() && environment("TERM") != "dumb"),
+      has_styles_(can_erase_ && environment("NO_COLOR").empty()) {}
 
 Output Output::standard_output() { return {STDOUT_FILENO, OnFailure::Throw}; }
 Output Output::standard_error() { return {STDERR_FILENO, OnFailure::Ignore}; }
@@ -26,6 +41,17 @@ void Output::write(std::string_view text) const {
       throw OutputError(ErrorCode::Io, fmt::format("standard output: {}", std::strerror(errno)));
     }
   }
+}
+
+size_t Output::columns() const {
+  constexpr size_t kUsual = 80;
+  winsize size{};
+  return ioctl(descriptor_, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
+}
+
+std::string styled(const Output& to, Style style, std::string_view text) {
+  if (!to.has_styles()) return std::string(text);
+  return fmt::format("\x1b[{}m{}\x1b[0m", style == Style::Bold ? 1 : 2, text);
 }
 
 void prepare_standard_streams() {

@@ -35,6 +35,11 @@ class Output {
   }
 
   bool is_terminal() const { return is_terminal_; }
+  /// A terminal that obeys escape sequences, so that a line on it can be taken back: not one of TERM=dumb, or without TERM.
+  bool can_erase() const { return can_erase_; }
+  /// One that may show bold and dim besides: NO_COLOR is not set (no-color.org).
+  bool has_styles() const { return has_styles_; }
+  size_t columns() const;  ///< of the terminal as it is now; 80 where it does not say
 
  private:
   enum class OnFailure { Throw, Ignore };
@@ -42,8 +47,14 @@ class Output {
 
   int descriptor_;
   OnFailure on_failure_;
-  bool is_terminal_;
+  bool is_terminal_, can_erase_, has_styles_;
 };
+
+/// How text is set off where a terminal has styles.
+enum class Style { Bold, Dim };
+
+/// The text in this style, or as it is where `to` has none.
+std::string styled(const Output& to, Style style, std::string_view text);
 
 /// Lines that are written in one piece, so that a reader who leaves early ends a text as it ends JSON.
 class Page {

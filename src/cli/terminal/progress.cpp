@@ -9,7 +9,7 @@ namespace kilin::cli {
 namespace {
 
 constexpr std::chrono::milliseconds kPatience{500}, kInterval{100};
-constexpr size_t kWidth = 40;
+constexpr size_t kWidest = 40, kNarrowest = 8;  // of the bar
 
 // "  1:02:05 left"; nothing before a hundredth is done, nor for less than two seconds, when it would be a guess or of no use.
 std::string time_left(double share, double seconds) {
@@ -23,23 +23,34 @@ std::string time_left(double share, double seconds) {
 
 }  // namespace
 
-std::string progress_line(const std::string& what, uint64_t done, uint64_t total, double seconds) {
+std::string progress_line(const std::string& what, uint64_t done, uint64_t total, double seconds, size_t columns) {
   const double share = total == 0 ? 1.0 : std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
-  const auto filled = static_cast<size_t>(share * kWidth);
-  return fmt::format("{} [{}{}] {:3d}%{}", what, std::string(filled, '#'), std::string(kWidth - filled, ' '),
-                     static_cast<int>(share * 100), time_left(share, seconds));
+  const std::string percent = fmt::format(" {:3d}%", static_cast<int>(share * 100));
+  constexpr size_t kBrackets = 3;  // with the space before them
+  const auto room = [&](const std::string& left) {
+    const size_t words = what.size() + kBrackets + percent.size() + left.size();
+    return columns > words ? columns - words : 0;
+  };
+  std::string left = time_left(share, seconds);
+  if (room(left) < kNarrowest) left.clear();
+  if (room(left) < kNarrowest) return (what + percent).substr(0, columns);
+  const size_t width = std::min(kWidest, room(left));
+  const auto filled = static_cast<size_t>(share * static_cast<double>(width));
+  return fmt::format("{} [{}{}]{}{}", what, std::string(filled, '#'), std::string(width - filled, ' '), percent, left);
 }
 
 Progress::Progress(const Output& to, std::string what)
     : to_(to), what_(std::move(what)), start_(std::chrono::steady_clock::now()), next_(start_ + kPatience) {}
 
 void Progress::update(uint64_t done, uint64_t total) {
-  if (!to_.is_terminal()) return;
+  if (!to_.can_erase()) return;
   const auto now = std::chrono::steady_clock::now();
   if (now < next_) return;
   next_ = now + kInterval;
   const double seconds = std::chrono::duration<double>(now - start_).count();
-  to_.print("\r{}\x1b[K", progress_line(what_, done, total, seconds));  // a shorter line leaves nothing of a longer one
+  const size_t columns = to_.columns() - 1;  // a line that fills the last one may be broken
+  to_.print("\r{}\x1b[K",
+            progress_line(what_, done, total, seconds, columns));  // a shorter line leaves nothing of a longer one
   drawn_ = true;
 }
 

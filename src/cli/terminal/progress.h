@@ -1,4 +1,4 @@
-// A bar for what takes long, on a terminal only, and gone when it is done.
+// A bar for what takes long, on a terminal that can take it back, and gone when it is done.
 #pragma once
 
 #include <chrono>
@@ -33,6 +33,7 @@ class Progress {
 };
 
 /// "loading [#####     ]  50%", and then "  2:05 left", where it can be told: from what was done so far, in so many seconds.
-std::string progress_line(const std::string& what, uint64_t done, uint64_t total, double seconds);
+/// The bar gets shorter where there are few columns; then the time, and last the bar are left out.
+std::string progress_line(const std::string& what, uint64_t done, uint64_t total, double seconds, size_t columns);
 
 }  // namespace kilin::cli

@@ -68,8 +68,9 @@ double Bench::first_token_s() {
 void Bench::prepare(size_t probe_bytes_per_thread) {
   probe_.emplace(engine_.kernels().isa, engine_.threads(), probe_bytes_per_thread);
   const auto start = Clock::now();
-  read_prompt(kWarmUpPrompt);
-  prompt_tokens_per_s_ = kWarmUpPrompt / seconds_since(start);
+  const size_t tokens = std::min(kWarmUpPrompt, engine_.max_sequence_tokens());
+  read_prompt(tokens);
+  prompt_tokens_per_s_ = static_cast<double>(tokens) / seconds_since(start);
 }
 
 Sequence Bench::read_prompt(size_t tokens) {

@@ -37,6 +37,14 @@ struct BenchPlan {
   static constexpr size_t kMostTokens = size_t{1} << 30, kMostGenerated = 1u << 16, kMostRepeats = 1000,
                           kMostSequences = 1u << 12;
 
+  /// Which of the rows and figures nobody asked for.
+  struct Defaulted {
+    bool prompts = false, depths = false, batches = false, generate = false;
+  };
+  /// Makes what nobody asked for fit into a short model: a prompt as long as it can be, fewer generated tokens, and no row that
+  /// has no room even then.
+  void shorten(const Defaulted& defaulted, size_t model_max_length);
+
   /// What an engine needs for the largest row.
   size_t pool_tokens() const;
   size_t max_sequences() const;

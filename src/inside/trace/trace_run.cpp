@@ -151,6 +151,7 @@ size_t trace_steps(const ModelConfig& config, std::span<const TracePrompt> promp
   if (prompts.empty()) raise(ErrorCode::InvalidArgument, "there is no prompt to trace; expected at least one");
   options.sampling.validate();
   const size_t parts = prompts.front().cuts.size() + 1;
+  size_t shortest = 0;
   for (size_t n = 0; n < prompts.size(); ++n) {
     const auto& [ids, cuts] = prompts[n];
     if (ids.empty()) raise(ErrorCode::InvalidArgument, "prompt {} is empty; expected at least one token", n);
@@ -164,10 +165,15 @@ size_t trace_steps(const ModelConfig& config, std::span<const TracePrompt> promp
       if (cuts[i] <= (i == 0 ? 0 : cuts[i - 1]) || cuts[i] >= ids.size())
         raise(ErrorCode::InvalidArgument, "prompt {}: cut {} is {}; expected ascending ones between 1 and {}", n, i, cuts[i],
               ids.size() - 1);
-    if (options.new_tokens > config.model_max_length || ids.size() > config.model_max_length - options.new_tokens)
-      raise(ErrorCode::InvalidArgument, "prompt {}: {} tokens and {} new ones are more than the model's {}", n, ids.size(),
-            options.new_tokens, config.model_max_length);
+    if (ids.size() > config.model_max_length)
+      raise(ErrorCode::InvalidArgument, "prompt {}: {} tokens are more than the model's {}", n, ids.size(),
+            config.model_max_length);
+    if (n == 0 || ids.size() < shortest) shortest = ids.size();
   }
+  // The last new token is not fed, so it needs no place.
+  if (options.new_tokens > config.model_max_length - shortest + 1)
+    raise(ErrorCode::InvalidArgument, "a prompt of {} tokens and {} new ones are more than the model's {}", shortest,
+          options.new_tokens, config.model_max_length);
   return parts + std::max<size_t>(options.new_tokens, 1) - 1;
 }
 

@@ -48,7 +48,8 @@ class TraceObserver {
 
 /// Checks what run_trace takes. @returns its steps: the parts of the prompts, then the fed new tokens
 /// @throws InvalidArgument for no prompts, an empty one, ids outside of the vocabulary, invalid cuts, prompts with different
-/// numbers of parts, bad sampling, or more tokens than the model was made for
+/// numbers of parts, bad sampling, or more tokens than the model was made for. Of new tokens that holds for the shortest
+/// prompt: a longer one beside it goes on past the model's length, and what it says there is no answer
 size_t trace_steps(const ModelConfig& config, std::span<const TracePrompt> prompts, const TraceOptions& options);
 
 /// Runs the prompts side by side in its own memory: the engine's sequences and its limits on their number, their length and the

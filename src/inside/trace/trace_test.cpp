@@ -45,7 +45,7 @@ TEST_F(TraceDoor, PromptsThatCannotRunAreRefused) {
   refuse({{{1, 2}, {0}}});
   refuse({{{1, 2, 3}, {2, 1}}});
   EXPECT_EQ(refuse({{{1, 2}, {1}}, {{1, 2}}}), "prompt 1 has 0 cuts; expected 1, as prompt 0 has");
-  refuse({{{1}}}, {.new_tokens = 1048576});
+  refuse({{{1}}}, {.new_tokens = 1048577});  // the last one is not fed
   refuse({{{1}}}, {.new_tokens = SIZE_MAX});
 }
 

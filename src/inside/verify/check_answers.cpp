@@ -29,13 +29,17 @@ struct Prompt {
   std::string words;  // the question in words, for the reader
 };
 
-Prompt prompt_of(const LoadedModel& model) {
+// The chat that everybody knows, or some ids where the model can't be asked that, or has no room for it.
+Prompt prompt_of(const Engine& engine) {
+  const LoadedModel& model = engine.loaded();
   if (model.tokenizer && model.tokenizer->special("<|im_user|>") && model.tokenizer->special("<|im_middle|>") &&
-      model.tokenizer->special("<|im_assistant|>"))
-    return {chat_prompt(*model.tokenizer, kAnchorQuestion), fmt::format("\"{}\"", kAnchorQuestion)};
+      model.tokenizer->special("<|im_assistant|>")) {
+    Prompt chat = {chat_prompt(*model.tokenizer, kAnchorQuestion), fmt::format("\"{}\"", kAnchorQuestion)};
+    if (chat.ids.size() <= engine.max_sequence_tokens()) return chat;
+  }
   Prompt prompt{{}, "some ids"};
   const size_t vocab_size = model.config().vocab_size;
-  for (size_t i = 0; i < std::min<size_t>(8, vocab_size); ++i)
+  for (size_t i = 0; i < std::min({size_t{8}, vocab_size, engine.max_sequence_tokens()}); ++i)
     prompt.ids.push_back(static_cast<int32_t>((2 * i + 1) * vocab_size / 16 % vocab_size));
   return prompt;
 }
@@ -101,7 +105,7 @@ Check check_greedy(Engine& engine, const Prompt& prompt, const LogitRows& seen, 
 }  // namespace
 
 void check_answer(CheckReporter& reporter, Engine& engine, size_t tokens) {
-  const Prompt prompt = prompt_of(engine.loaded());
+  const Prompt prompt = prompt_of(engine);
   LogitRows seen;
   if (reporter.run("logits", [&] { return check_logits(engine, prompt, seen); }))
     reporter.run("answer", [&] { return check_greedy(engine, prompt, seen, tokens); });

@@ -36,6 +36,7 @@ Check check_loads(const ModelFiles& files, const ModelConfig& config, std::share
 }
 
 Check check_chat_format(const ModelFiles& files, const Tokenizer& tokenizer) {
+  files.chat_template();  // throws if it can't be read
   if (const auto foreign = files.foreign_chat_format(tokenizer)) return note(*foreign);
   return ok("Kimi's");
 }

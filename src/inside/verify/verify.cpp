@@ -45,6 +45,7 @@ void check_running(CheckReporter& reporter, const std::filesystem::path& path, c
 
 std::vector<Check> verify_model(const std::filesystem::path& path, const VerifyOptions& options,
                                 const CheckReporter::Listener& listener) {
+  EngineOptions().validate();  // what the environment says of kernels, before anything is read
   CheckReporter reporter(listener);
   std::optional<ModelConfig> config;
   std::shared_ptr<const ModelFiles> files;
