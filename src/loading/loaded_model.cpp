@@ -50,9 +50,9 @@ LoadedModel LoadedModel::load(const std::filesystem::path& path, const LoadOptio
   };
   read(options.needs.generation, [&] { loaded.generation = loaded.files->generation(config); });
   loaded.tokenizer_fault_ = read(options.needs.tokenizer, [&] {
-    auto tokenizer = loaded.files->tokenizer();
-    if (tokenizer) require_fit(*tokenizer, config);
-    loaded.tokenizer = std::move(tokenizer);
+    auto its = loaded.files->tokenizer();
+    if (its) require_fit(*its, config);
+    loaded.tokenizer = std::move(its);
   });
   loaded.load_weights(config, options);
   loaded.stop_ids = stop_ids_of(config, loaded.generation, loaded.tokenizer.get());

@@ -93,6 +93,7 @@ std::vector<fs::path> possible_pack_files(const PackPlacement& placement, const 
     if (auto cache = user_cache()) folders.push_back(*std::move(cache));
   }
   std::vector<fs::path> files;
+  files.reserve(folders.size());
   for (const fs::path& folder : folders) files.push_back(pack_file(model, folder, origin));
   return files;
 }

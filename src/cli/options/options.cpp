@@ -43,7 +43,7 @@ std::string either_of(const std::vector<std::string>& words) {
 
 // What a file or a pipe holds: "5,17,9", "5 17 9", lines, or "[5, 17, 9]".
 std::vector<int32_t> parse_many_ids(std::string_view text, const std::string& source) {
-  constexpr std::string_view kSpace = " \t\r\n";
+  static constexpr std::string_view kSpace = " \t\r\n";
   const auto skip_space = [&text] { text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size())); };
   const auto skip = [&](char c) {
     skip_space();
