@@ -157,11 +157,17 @@ size_t little_endian(std::span<const std::byte> bytes) {
   return value;
 }
 
-// A whole file taken apart: what its header says, and the elements, as many as it says.
+// What an array's header says, its elements, and what follows them.
 struct Parts {
   Header header;
   std::span<const std::byte> data;
+  std::span<const std::byte> rest;
 };
+
+[[noreturn]] void raise_size(const std::string& source, size_t bytes, const Header& header) {
+  raise(ErrorCode::Corrupt, "{}: holds {} bytes of data; expected {} of {} for shape {}", source, bytes,
+        header.shape.elements(), to_string(header.dtype), to_string(header.shape));
+}
 
 Parts split(std::span<const std::byte> file, const std::string& source) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
@@ -179,10 +185,9 @@ Parts split(std::span<const std::byte> file, const std::string& source) {
   const Header header = HeaderScanner(text.substr(start, length), source).scan();
   const auto data = file.subspan(start + length);
   // Division, for the product with the element size could overflow.
-  if (data.size() % size_of(header.dtype) != 0 || data.size() / size_of(header.dtype) != header.shape.elements())
-    raise(ErrorCode::Corrupt, "{}: holds {} bytes of data; expected {} of {} for shape {}", source, data.size(),
-          header.shape.elements(), to_string(header.dtype), to_string(header.shape));
-  return {header, data};
+  if (data.size() / size_of(header.dtype) < header.shape.elements()) raise_size(source, data.size(), header);
+  const size_t bytes = header.shape.elements() * size_of(header.dtype);
+  return {header, data.first(bytes), data.subspan(bytes)};
 }
 
 // What stands before the data of a file of version 1.
@@ -205,7 +210,8 @@ std::string header_of(DType dtype, const Shape& shape) {
 }  // namespace
 
 Tensor parse_npy(std::span<const std::byte> file, const std::string& source) {
-  const auto [header, data] = split(file, source);
+  const auto [header, data, rest] = split(file, source);
+  if (!rest.empty()) raise_size(source, data.size() + rest.size(), header);
   Tensor tensor(header.dtype, header.shape);
   if (!data.empty()) std::memcpy(tensor.data(), data.data(), data.size());
   return tensor;
@@ -222,7 +228,8 @@ void write_npy(const std::filesystem::path& file, const Tensor& tensor) {
 
 NpyMatrix::NpyMatrix(const std::filesystem::path& file) : mapped_(file) {
   const std::string source = file.string();
-  const auto [header, data] = split(mapped_.bytes(), source);
+  const auto [header, data, rest] = split(mapped_.bytes(), source);
+  if (!rest.empty()) note_ = parse_npy(rest, source);
   if (header.dtype != DType::f32 || header.shape.rank() != 2)
     raise(ErrorCode::Corrupt, "{}: holds {} of shape {}; expected a matrix of f32", source, to_string(header.dtype),
           to_string(header.shape));
@@ -253,9 +260,13 @@ void NpyWriter::append(MatView<const float> rows) {
   written_ += rows.rows();
 }
 
-void NpyWriter::commit() {
+void NpyWriter::commit(const Tensor& note) {
   if (written_ != rows_)
     raise(ErrorCode::InvalidArgument, "{}: {} rows were written; expected {}", path_.string(), written_, rows_);
+  if (!note.empty()) {
+    file_.write(header_of(note.dtype(), note.shape()));
+    file_.write({note.data(), note.bytes()});
+  }
   file_.commit();
 }
 

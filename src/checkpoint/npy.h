@@ -27,12 +27,14 @@ void write_npy(const std::filesystem::path& file, const Tensor& tensor);
 /// A matrix of float32 that stays in its file and is read row by row: larger than memory, if need be.
 class NpyMatrix {
  public:
-  /// @throws as read_npy; Corrupt for other types and ranks
+  /// A second array may follow in the file, as NumPy's own save and load allow.
+  /// @throws as read_npy; Corrupt for other types and ranks, and for anything else behind the matrix
   explicit NpyMatrix(const std::filesystem::path& file);
 
   size_t rows() const { return rows_; }
   size_t cols() const { return cols_; }
   const std::filesystem::path& path() const { return mapped_.path(); }
+  const Tensor& note() const { return note_; }  ///< the array behind the matrix; empty if there is none
 
   /// Copies a row. @pre row < rows(), out.size() == cols(). Thread-safe
   void read(size_t row, std::span<float> out) const;
@@ -42,6 +44,7 @@ class NpyMatrix {
   std::span<const std::byte> data_;  // of any alignment
   size_t rows_ = 0;
   size_t cols_ = 0;
+  Tensor note_;
 };
 
 /// Writes a matrix of float32 whose rows come one after another. The file appears with commit(), whole, or not at all.
@@ -53,8 +56,9 @@ class NpyWriter {
   /// @throws InvalidArgument if there are more rows than were promised, or they are of another width; Io
   void append(MatView<const float> rows);
 
+  /// @param note an array that follows the matrix; readers of one array, such as np.load, do not see it
   /// @throws InvalidArgument if rows are missing; Io
-  void commit();
+  void commit(const Tensor& note = {});
 
  private:
   std::filesystem::path path_;

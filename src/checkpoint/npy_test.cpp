@@ -157,6 +157,25 @@ TEST(NpyMatrix, GivesTheRowsOfItsFile) {
   }
 }
 
+TEST(NpyMatrix, MayBeFollowedByOneMoreArrayAndNothingElse) {
+  const testing::TemporaryFolder folder;
+  Tensor note(DType::i64, {2});
+  note.as<int64_t>()[0] = 512;
+  note.as<int64_t>()[1] = -1;
+  const std::vector<float> values = {1, 2, 3, 4};
+  NpyWriter writer(folder / "x.npy", 2, 2);
+  writer.append({values.data(), 2, 2});
+  writer.commit(note);
+  const NpyMatrix matrix(folder / "x.npy");
+  EXPECT_EQ(matrix.rows(), 2u);
+  ASSERT_EQ(matrix.note().elements(), 2u);
+  EXPECT_EQ(matrix.note().as<int64_t>()[0], 512);
+  EXPECT_EQ(matrix.note().as<int64_t>()[1], -1);
+  EXPECT_THROW(read_npy(folder / "x.npy"), Error);  // two arrays are no tensor
+  std::ofstream(folder / "x.npy", std::ios::app | std::ios::binary) << "more";
+  EXPECT_THROW(NpyMatrix{folder / "x.npy"}, Error);
+}
+
 TEST(NpyMatrix, RefusesWhatIsNoMatrixOfFloats) {
   GOLDEN_OR_SKIP(ids, "tiny/T003/ids.npy");
   EXPECT_THROW(NpyMatrix{ids}, Error);

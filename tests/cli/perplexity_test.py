@@ -47,6 +47,11 @@ class Perplexity(ProgramTest):
         other = self.folder / "other.txt"
         other.write_text("Another text")
         self.assertIn(str(base), self.refusal(USAGE, "perplexity", TINY, "--file", other, "--kl-base", base))
+        self.assertIn("--window 512", self.refusal(USAGE, "perplexity", TINY, "--file", self.text, "--kl-base", base, "--window", "100"))
+        swapped = self.folder / "swapped.txt"  # as many tokens
+        text = self.text.read_text()
+        swapped.write_text(text.replace(" and ", " but ", 1))
+        self.assertIn("another text", self.refusal(USAGE, "perplexity", TINY, "--file", swapped, "--kl-base", base))
         (self.folder / "one.txt").write_text("a")
         self.refusal(USAGE, "perplexity", TINY, "--file", self.folder / "one.txt")
         self.refusal(USAGE, "perplexity", TINY, "--file", self.text, "--window", "99999999")

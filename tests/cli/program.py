@@ -2,6 +2,7 @@
 it was built with, if anything."""
 import ast
 import json
+import math
 import os
 import struct
 import subprocess
@@ -31,14 +32,14 @@ def ids_text(ids):
 
 
 def read_npy(file):
-    """Shape and values of a .npy file of float32 or int32."""
+    """Shape and values of the first array of a .npy file, float32 or int32."""
     data = Path(file).read_bytes()
     assert data[:8] == b"\x93NUMPY\x01\0", data[:8]
     begin = 10 + struct.unpack("<H", data[8:10])[0]
     header = ast.literal_eval(data[10:begin].decode())
     assert not header["fortran_order"], header
-    count = (len(data) - begin) // 4
-    return header["shape"], struct.unpack(f"<{count}{ {'<f4': 'f', '<i4': 'i'}[header['descr']] }", data[begin:])
+    count = math.prod(header["shape"])
+    return header["shape"], struct.unpack_from(f"<{count}{ {'<f4': 'f', '<i4': 'i'}[header['descr']] }", data, begin)
 
 
 class ProgramTest(unittest.TestCase):

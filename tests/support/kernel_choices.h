@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fmt/core.h>
+#include <algorithm>
 
 #include <cmath>
 #include <cstring>
@@ -68,8 +69,7 @@ inline void expect_near(std::span<const float> ours, std::span<const float> naiv
 template <typename A, typename B>
 void expect_bytes(const A& ours, const B& naive, const std::string& what) {
   const auto a = std::as_bytes(std::span(ours)), b = std::as_bytes(std::span(naive));
-  if (a.size() != b.size() || std::memcmp(a.data(), b.data(), a.size()) != 0)
-    throw KernelDiffers(what + ": other bytes than expected");
+  if (!std::ranges::equal(a, b)) throw KernelDiffers(what + ": other bytes than expected");
 }
 
 inline void expect_gaps(const Matrix& m, const std::string& what) {

@@ -1,9 +1,12 @@
 // kilin perplexity: how well a model predicts a text, and how far it is from another one's stored predictions.
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include "checkpoint/npy.h"
 #include "cli/commands/commands.h"
@@ -77,13 +80,43 @@ void print(const Output& out, const Report& report) {
   out.write(page.text());
 }
 
+// What stored logits are of, behind them in their file: the window, then the ids of the text.
+Tensor note_of(size_t window, std::span<const int32_t> ids) {
+  Tensor note(DType::i64, {1 + ids.size()});
+  note.as<int64_t>()[0] = static_cast<int64_t>(window);
+  std::ranges::copy(ids, note.as<int64_t>() + 1);
+  return note;
+}
+
+void require_same_text(const Output& err, const std::string& file, const Tensor& note, size_t window,
+                       std::span<const int32_t> ids) {
+  if (note.empty()) {
+    err.print("kilin: --kl-base {} does not say of which text and window its logits are; expected those of this run\n", file);
+    return;
+  }
+  if (note.dtype() != DType::i64 || note.elements() != 1 + ids.size())
+    raise(ErrorCode::Corrupt, "--kl-base {}: {} of shape {} follows the logits; expected a window and {} token ids in i64",
+          file, to_string(note.dtype()), to_string(note.shape()), ids.size());
+  const std::span<const int64_t> values(note.as<int64_t>(), note.elements());
+  if (std::cmp_not_equal(values[0], window))
+    raise(ErrorCode::InvalidArgument, "--kl-base {} was made with --window {}; expected {}, the window of this run", file,
+          values[0], window);
+  const auto differs = std::ranges::mismatch(values.subspan(1), ids);
+  if (differs.in2 != ids.end())
+    raise(ErrorCode::InvalidArgument, "--kl-base {} is of another text: its token {} is {}; expected {}", file,
+          differs.in2 - ids.begin(), *differs.in1, *differs.in2);
+}
+
 // Stored predictions, held to the text at hand.
-NpyMatrix open_base(const std::string& file, size_t predictions, size_t vocab_size) {
+NpyMatrix open_base(const Output& err, const std::string& file, size_t vocab_size, size_t window,
+                    std::span<const int32_t> ids) {
+  const size_t predictions = ids.size() - 1;
   NpyMatrix base(file);
   if (base.rows() != predictions || base.cols() != vocab_size)
     raise(ErrorCode::InvalidArgument,
           "--kl-base {} holds [{}, {}]; expected [{}, {}], the predictions of this text by vocab_size", file, base.rows(),
           base.cols(), predictions, vocab_size);
+  require_same_text(err, file, base.note(), window, ids);
   return base;
 }
 
@@ -110,7 +143,7 @@ void measure(const Context& context, const Arguments& args) {
     raise(ErrorCode::InvalidArgument, "--window is {}; expected 1 to {}, the model_max_length of {}", window,
           model.config().model_max_length, model.path().string());
   std::optional<NpyMatrix> base;
-  if (args.kl_base) base = open_base(*args.kl_base, predictions, vocab_size);
+  if (args.kl_base) base = open_base(context.err, *args.kl_base, vocab_size, window, ids);
   std::optional<NpyWriter> saved;
   if (args.save_logits) saved.emplace(*args.save_logits, predictions, vocab_size);
 
@@ -140,7 +173,7 @@ void measure(const Context& context, const Arguments& args) {
     });
   }
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  if (saved) saved->commit();
+  if (saved) saved->commit(note_of(window, ids));
   if (args.json)
     context.out.write(to_json(report).dump() + "\n");
   else
